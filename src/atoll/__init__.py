@@ -1,0 +1,1 @@
+"""Private PCA and analytics across data islands."""

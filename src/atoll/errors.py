@@ -1,0 +1,115 @@
+"""One exception tree; every error says what is wrong and, as a hint, what to do.
+
+AtollError                      exit 1
+├── ParameterError              exit 2   an option or argument is wrong (also a ValueError)
+├── DataError                   exit 3   an island's table is wrong: names island, column, row
+│   ├── SchemaError             exit 3   islands disagree on columns or types
+│   └── RangeOverflow           exit 3   a value does not fit the fixed-point grid
+├── StudyError                  exit 4   a study file is wrong: names file and line
+├── NotReleased                 exit 4   the study does not release this output to you
+├── RunError                    exit 5   the run failed
+│   ├── RoleFailed              exit 5   one role raised; names it
+│   ├── Deadlock                exit 5   every role waits; says who waits for what
+│   ├── PartyLeft               exit 5   a party left and the protocol needs it
+│   └── MessageError            exit 5   a message is malformed, unexpected, too large or forged
+│       └── KeyMismatch         exit 5   a ciphertext or envelope was made under another key
+├── PrivacyError                exit 6   a privacy rule refuses this
+│   └── BudgetExceeded          exit 6   the island's privacy budget does not cover the release
+└── MissingComponent            exit 7   an optional part (the Go library, a package) is not here
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AtollError(Exception):
+    """Base of everything Atoll raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message} ({self.hint})"
+
+
+class ParameterError(AtollError, ValueError):
+    """An option or argument is wrong."""
+
+    exit_code = 2
+
+
+class DataError(AtollError, ValueError):
+    """An island's table is wrong."""
+
+    exit_code = 3
+
+
+class SchemaError(DataError):
+    """Islands disagree on columns or types."""
+
+
+class RangeOverflow(DataError, OverflowError):
+    """A value does not fit the fixed-point grid."""
+
+
+class StudyError(AtollError, ValueError):
+    """A study is wrong."""
+
+    exit_code = 4
+
+
+class NotReleased(AtollError, AttributeError):
+    """The study does not release this output to the caller."""
+
+    exit_code = 4
+
+
+class RunError(AtollError, RuntimeError):
+    """A run failed."""
+
+    exit_code = 5
+
+
+class RoleFailed(RunError):
+    """One role raised; the others were ended."""
+
+    def __init__(self, role: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{role} failed: {message}", hint=hint)
+        self.role = role
+
+
+class Deadlock(RunError):
+    """Every role waits for a message that nobody will send."""
+
+
+class PartyLeft(RunError):
+    """A party left the run and the protocol cannot go on without it."""
+
+
+class MessageError(RunError):
+    """A message is malformed, unexpected, too large or forged."""
+
+
+class KeyMismatch(MessageError):
+    """A ciphertext or envelope was made under another key."""
+
+
+class PrivacyError(AtollError):
+    """A privacy rule refuses this."""
+
+    exit_code = 6
+
+
+class BudgetExceeded(PrivacyError):
+    """The island's privacy budget does not cover the release."""
+
+
+class MissingComponent(AtollError, ImportError):
+    """An optional part of Atoll is not installed here."""
+
+    exit_code = 7

@@ -114,7 +114,7 @@ class Decoder(Generic[M]):
     """Bytes back to one of the given message types, or :class:`MessageError`."""
 
     def __init__(self, kinds: Sequence[type[M]] | Any, *, limit: int = MAX_MESSAGE_BYTES) -> None:
-        kind: Any = Union[tuple(kinds)] if isinstance(kinds, Sequence) else kinds
+        kind: Any = Union[tuple(kinds)] if isinstance(kinds, Sequence) else kinds  # noqa: UP007
         self._limit = limit
         self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(
             kind, dec_hook=_decode_custom, ext_hook=_decode_ext

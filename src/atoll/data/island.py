@@ -16,7 +16,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 class Island:
-    """A named table. Make one with ``from_array``, ``from_frame``, ``from_csv``, ``from_parquet``, ``from_npz``."""
+    """A named table, made by one of the ``from_...`` methods."""
 
     def __init__(
         self,

@@ -285,7 +285,8 @@ class Masks(SecureSum):
         gone = [str(address) for address, u in self._index.items() if u not in staying]
         if len(gone) > self.options.dropouts:
             raise PartyLeft(
-                f"{len(gone)} contributors left ({', '.join(gone[:5])}), the study allows {self.options.dropouts}",
+                f"{len(gone)} contributors left ({', '.join(gone[:5])}), "
+                f"the study allows {self.options.dropouts}",
                 hint="start a new run without them; this one's masks are spent",
             )
 

@@ -273,12 +273,25 @@ def _named(message: Message) -> Outputs:
 _EVERYONE = (PROVIDER, SERVER, CONSUMER)
 
 OUTPUTS = {
-    "components": Output(("components", "mean", "scale", "columns"), _EVERYONE, SERVER),
-    "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"), _EVERYONE, SERVER
+    "components": Output(
+        ("components", "mean", "scale", "columns"),
+        _EVERYONE,
+        SERVER,
+        "the principal components, with the column names, means and divisors that project new rows",
     ),
-    "n_samples": Output(("n_samples",), _EVERYONE, SERVER),
-    "scores": Output(("scores", "labels"), (CONSUMER,), PROVIDER),
+    "explained_variance": Output(
+        ("explained_variance", "total_variance", "noise_variance"),
+        _EVERYONE,
+        SERVER,
+        "how much variance each component explains, and the total",
+    ),
+    "n_samples": Output(("n_samples",), _EVERYONE, SERVER, "the number of rows of all islands together"),
+    "scores": Output(
+        ("scores", "labels"),
+        (CONSUMER,),
+        PROVIDER,
+        "every row's projection onto the components, with the label column where the study names one",
+    ),
 }
 
 
@@ -383,6 +396,7 @@ def check(study: Study) -> None:
         raise StudyError(
             f"n_components={k!r} is not possible",
             hint="a whole number from 1, a share of the variance between 0 and 1, or none for all",
+            path=("parameters", "n_components"),
         )
 
 

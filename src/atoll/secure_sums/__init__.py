@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atoll.errors import StudyError
+from atoll.errors import StudyError, one_of
 from atoll.network import Address, Network, Record
 from atoll.secure_sums.base import Cost, SecureSum, SumOptions, read_options
 from atoll.secure_sums.masks import Masks
@@ -17,7 +17,11 @@ __all__ = ["METHODS", "Cost", "SecureSum", "SumOptions", "method", "read_options
 def method(name: str) -> type[SecureSum]:
     """The method called ``name``."""
     if name not in METHODS:
-        raise StudyError(f"there is no secure sum called {name!r}", hint=f"one of {', '.join(METHODS)}")
+        raise StudyError(
+            f"there is no secure sum called {name!r}",
+            hint=one_of(name, METHODS),
+            path=("study", "secure_sum"),
+        )
     return METHODS[name]
 
 

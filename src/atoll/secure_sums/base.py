@@ -16,9 +16,10 @@ import numpy as np
 
 from atoll import fixedpoint
 from atoll.codec import Message
-from atoll.errors import MessageError, PartyLeft, StudyError
+from atoll.errors import MessageError, PartyLeft
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
+from atoll.study.tables import read_table
 
 BLOCK_VALUES = 1 << 20
 
@@ -112,12 +113,7 @@ def blocks(round_name: str, n: int) -> Iterator[tuple[str, slice]]:
 
 def read_options(method: type[SecureSum], options: Mapping[str, Any]) -> Any:
     """A method's options as its own typed struct."""
-    try:
-        return msgspec.convert(dict(options), method.options_type)
-    except msgspec.ValidationError as error:
-        raise StudyError(
-            f"secure sum options: {error}", hint=f"known: {', '.join(method.options_type.__struct_fields__)}"
-        ) from None
+    return read_table(options, method.options_type, ("sum",))
 
 
 def check_block(body: np.ndarray[Any, Any], n: int, sender: Address) -> Limbs:

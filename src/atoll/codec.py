@@ -38,10 +38,8 @@ class Message(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True,
         return f"<{type(self).__name__}>"
 
 
-class TextArray(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Labels and names, which NumPy would hold as objects."""
-
-    values: tuple[str, ...]
+class _Nothing(Message, frozen=True):
+    """Stands where a protocol has no messages at all."""
 
 
 M = TypeVar("M")
@@ -114,7 +112,9 @@ class Decoder(Generic[M]):
     """Bytes back to one of the given message types, or :class:`MessageError`."""
 
     def __init__(self, kinds: Sequence[type[M]] | Any, *, limit: int = MAX_MESSAGE_BYTES) -> None:
-        kind: Any = Union[tuple(kinds)] if isinstance(kinds, Sequence) else kinds  # noqa: UP007
+        kind: Any = kinds
+        if isinstance(kinds, Sequence):
+            kind = Union[tuple(kinds) or (_Nothing,)]  # noqa: UP007
         self._limit = limit
         self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(
             kind, dec_hook=_decode_custom, ext_hook=_decode_ext

@@ -18,6 +18,7 @@ Columns are agreed on first. Standardising is done by the server, on C.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -159,7 +160,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
             scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
             await net.send(consumer_address, _labelled(scores, island, p.label))
     if study.releases("explained_variance", net.me):
-        known |= _named(await net.receive(Variances, server))
+        known |= named(await net.receive(Variances, server))
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -178,13 +179,15 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     _check_unchanged(present, sums.present)
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
     T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
+    variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     for address in providers:
         if address in present and _needs_transfer(study, address):
             await net.send(address, Transfer(T.components, scale))
-    variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
+        if address in present and study.releases("explained_variance", address):
+            await net.send(address, variances)
     model = Model(T.components, mean, scale, agreed.names if agreed.named else None)
-    await _release(net, study, [a for a in providers if a in present], model, variances, n)
-    known = _named(model) | _named(variances) | {"n_samples": n, "covariance": C}
+    await send_released(net, study, study.who(CONSUMER), model, variances, n)
+    known = named(model) | named(variances) | {"n_samples": n, "covariance": C}
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -192,11 +195,11 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
     known: Outputs = {}
     server = study.the(SERVER)
     if study.releases("components", net.me):
-        known |= _named(await net.receive(Model, server))
+        known |= named(await net.receive(Model, server))
     if study.releases("explained_variance", net.me):
-        known |= _named(await net.receive(Variances, server))
+        known |= named(await net.receive(Variances, server))
     if study.releases("n_samples", net.me):
-        known |= _named(await net.receive(SampleCount, server))
+        known |= named(await net.receive(SampleCount, server))
     if study.releases("scores", net.me):
         # Whoever left during the first sum is not part of the study's result.
         absent: set[Address] | None = set() if study.sum_options.get("dropouts") else None
@@ -232,15 +235,16 @@ def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> N
         )
 
 
-async def _release(
-    net: Network, study: Study, providers: list[Address], model: Model, variances: Variances, n: int
+async def send_released(
+    net: Network, study: Study, addresses: Iterable[Address], model: Model, variances: Variances, n: int
 ) -> None:
-    for address in (*providers, *study.who(CONSUMER)):
-        if study.releases("components", address) and address.role == CONSUMER:
+    """Hand every role what the study releases to it."""
+    for address in addresses:
+        if study.releases("components", address):
             await net.send(address, model)
         if study.releases("explained_variance", address):
             await net.send(address, variances)
-        if study.releases("n_samples", address) and address.role == CONSUMER:
+        if study.releases("n_samples", address):
             await net.send(address, SampleCount(n))
 
 
@@ -265,7 +269,7 @@ def _plain_labels(message: Projection) -> list[Any]:
     return [message.classes[code] for code in message.labels]
 
 
-def _named(message: Message) -> Outputs:
+def named(message: Message) -> Outputs:
     """A message's fields as outputs."""
     return {field: getattr(message, field) for field in message.__struct_fields__}
 

@@ -32,5 +32,14 @@ def run_study(
     outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, islands, progress=progress)
     outputs: dict[str, Any] = {}
     for learned in outcome.learned.values():
-        outputs |= learned.outputs
+        _join(outputs, learned.outputs)
     return Run(Result(study, outputs, outcome.transcript), outcome.learned)
+
+
+def _join(outputs: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add a role's outputs; what several roles hold by island name is put together."""
+    for name, value in more.items():
+        if isinstance(value, dict) and isinstance(outputs.get(name), dict):
+            outputs[name] = outputs[name] | value
+        else:
+            outputs[name] = value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from atoll.data.island import Island, as_island
-from atoll.errors import StudyError, one_of
+from atoll.errors import ParameterError, StudyError, one_of
 from atoll.protocols import check_study, protocol_of
 from atoll.study.load import StudyFile, read_study_file
 from atoll.study.model import Study
@@ -24,6 +24,10 @@ def open_study(path: str | Path) -> StudyFile:
         _check_local(file)
     except StudyError as error:
         raise file.located(error) from None
+    except ParameterError as error:
+        # A protocol may refuse a combination of parameters in the words of its estimator.
+        wrong = StudyError(error.message, hint=error.hint, path=("parameters",))
+        raise file.located(wrong) from None
     return file
 
 

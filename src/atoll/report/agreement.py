@@ -14,7 +14,7 @@ Matrix = npt.NDArray[np.float64]
 def cosines(a: Matrix, b: Matrix) -> Matrix:
     """|cos| of the angle between each component of ``a`` and the same one of ``b``: 1 is the same line."""
     lengths = np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1)
-    return np.minimum(np.abs(np.sum(a * b, axis=1)) / lengths, 1.0)
+    return np.asarray(np.minimum(np.abs(np.sum(a * b, axis=1)) / lengths, 1.0))
 
 
 def largest_angle(a: Matrix, b: Matrix) -> float:

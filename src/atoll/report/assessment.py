@@ -145,14 +145,17 @@ def _risks(review: Review) -> Iterable[str]:
         "Parties are assumed to follow the protocol. One that deviates from it, for example by "
         "contributing invented records, can falsify the result; this protection does not detect it."
     )
-    yield "If the adversary statement above does not hold (forbidden parties collude), islands' own totals can be opened."
+    yield (
+        "If parties collude that the statement under “Adversary” assumes do not, the totals of a single "
+        "island can be opened."
+    )
     if review.parameters.get("epsilon") is None:
         yield (
             "Results are exact. No noise is added, so they can reveal something about records that stand "
             "out, the more so when there are few records or several studies over nearly the same records."
         )
     if any(output.output == "scores" and output.released_to for output in review.outputs):
-        yield "Projections describe single records; with labels or other knowledge, records may be recognised."
+        yield "Projections describe single records; who knows more about a person may recognise theirs."
 
 
 def _bullets(sentences: Iterable[str]) -> str:

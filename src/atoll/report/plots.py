@@ -25,7 +25,8 @@ MARKERS = ("o", "^", "s", "D", "v", "P", "X")
 MAX_LABELLED_CLASSES = len(MARKERS)
 
 _INK, _QUIET, _GRID = "#222222", "#666666", "#e6e6e6"
-_STYLE: dict[str, Any] = {
+# matplotlib types these keys one by one, and differently from version to version.
+_STYLE: Any = {
     "font.size": 10,
     "axes.edgecolor": _QUIET,
     "axes.labelcolor": _INK,

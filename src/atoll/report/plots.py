@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
@@ -60,25 +61,20 @@ def scree(explained_variance: Matrix, total_variance: float, title: str) -> byte
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlim(0.4, len(shares) + 0.6)
         axes.grid(axis="x", visible=False)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0)
+        figure.legend(loc="outside right upper")
         return _png(figure)
 
 
 def _label_shares(axes: Axes, numbers: npt.NDArray[Any], shares: Matrix) -> None:
     cumulated = np.cumsum(shares)
     for number, share, total in zip(numbers, shares, cumulated, strict=True):
-        axes.annotate(
-            f"{share:.0%}", (number, share), (0, 3), textcoords="offset points", ha="center", color=_INK
-        )
+        # Tall bars carry their label inside, clear of the line above them.
+        inside = share >= 0.12
+        place: Any = {"xytext": (0, -14 if inside else 3), "color": "white" if inside else _INK}
+        axes.annotate(f"{share:.0%}", (number, share), textcoords="offset points", ha="center", **place)
         if number > 1:
-            axes.annotate(
-                f"{total:.0%}",
-                (number, total),
-                (0, 6),
-                textcoords="offset points",
-                ha="center",
-                color=COLOURS[5],
-            )
+            place = {"xytext": (0, 7), "color": COLOURS[5]}
+            axes.annotate(f"{total:.0%}", (number, total), textcoords="offset points", ha="center", **place)
 
 
 def projection(
@@ -94,21 +90,26 @@ def projection(
     with mpl.rc_context(_STYLE):
         figure, axes = _canvas(7.0, 4.8)
         colours = _island_colours(list(scores))
-        for island, rows in scores.items():
+        for number, (island, rows) in enumerate(scores.items()):
             marks = np.array([str(_plain(v)) for v in labels[island]]) if labels and classes else None
-            _scatter(axes, rows, colours[island], marks, classes)
+            _scatter(axes, *_points(rows, -number), colours[island], marks, classes)
         axes.set(title=title, xlabel=_axis("PC1", shares, 0), ylabel=_axis("PC2", shares, 1))
+        if next(iter(scores.values())).shape[1] == 1:
+            axes.set(ylabel="island", yticks=[])
         axes.axhline(0, color=_QUIET, lw=0.6, zorder=0)
         axes.axvline(0, color=_QUIET, lw=0.6, zorder=0)
-        _legends(axes, colours, classes, label_name)
+        _legends(figure, colours, classes, label_name)
         return _png(figure)
 
 
+def _points(rows: Matrix, line: int) -> tuple[Matrix, Matrix]:
+    """A row's place; with a single component every island has a line of its own."""
+    return rows[:, 0], rows[:, 1] if rows.shape[1] > 1 else np.full(len(rows), float(line))
+
+
 def _scatter(
-    axes: Axes, rows: Matrix, colour: str, marks: npt.NDArray[Any] | None, classes: Sequence[str]
+    axes: Axes, x: Matrix, y: Matrix, colour: str, marks: npt.NDArray[Any] | None, classes: Sequence[str]
 ) -> None:
-    # A table with one component is drawn on a line.
-    x, y = rows[:, 0], rows[:, 1] if rows.shape[1] > 1 else np.zeros(len(rows))
     size = 26 if len(x) <= 2_000 else 8
     style: dict[str, Any] = {
         "s": size,
@@ -143,23 +144,18 @@ def _island_colours(islands: Sequence[str]) -> dict[str, str]:
     return {island: mpl.colors.to_hex(step) for island, step in zip(islands, steps, strict=True)}
 
 
-def _legends(axes: Axes, colours: Mapping[str, str], classes: Sequence[str], label_name: str) -> None:
+def _legends(figure: Figure, colours: Mapping[str, str], classes: Sequence[str], label_name: str) -> None:
     if len(colours) <= len(COLOURS):
         handles = [Line2D([], [], ls="", marker="o", color=c, label=i) for i, c in colours.items()]
     else:
         handles = [Line2D([], [], ls="", label=f"{len(colours)} islands, by colour")]
-    first = axes.legend(
-        handles=handles, title="island", loc="upper left", bbox_to_anchor=(1.01, 1.0), alignment="left"
-    )
+    figure.legend(handles=handles, title="island", loc="outside right upper", alignment="left")
     if classes:
-        axes.add_artist(first)
         shapes = [
             Line2D([], [], ls="", marker=m, color=_QUIET, label=c)
             for c, m in zip(classes, MARKERS, strict=False)
         ]
-        axes.legend(
-            handles=shapes, title=label_name, loc="lower left", bbox_to_anchor=(1.01, 0.0), alignment="left"
-        )
+        figure.legend(handles=shapes, title=label_name, loc="outside right lower", alignment="left")
 
 
 def _axis(name: str, shares: Matrix | None, index: int) -> str:
@@ -170,11 +166,11 @@ def _axis(name: str, shares: Matrix | None, index: int) -> str:
 
 def _canvas(width: float, height: float) -> tuple[Figure, Axes]:
     # A figure of its own, outside pyplot: no window system, no global state.
-    figure = Figure(figsize=(width, height), dpi=150, layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
     return figure, figure.add_subplot()
 
 
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", bbox_inches="tight", pad_inches=0.15)
+    figure.savefig(buffer, format="png")
     return buffer.getvalue()

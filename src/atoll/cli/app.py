@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,14 @@ from atoll.cli import console
 from atoll.cli.demo import demo
 from atoll.cli.review import review
 from atoll.cli.run import run
-from atoll.errors import AtollError
+from atoll.errors import AtollError, ParameterError
+
+INTERRUPTED = 130
+"""The exit code that shells know for Ctrl-C."""
+
+# typer shows what is wrong with a command line in a box of its own; Atoll speaks with one voice. The
+# class has moved between typer's versions, its child has not.
+_UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="atoll",
@@ -47,9 +54,15 @@ def _options(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; every error ends with its documented exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        app(args=given, prog_name="atoll")
+        sys.exit(app(args=given, prog_name="atoll", standalone_mode=False) or 0)
+    except _UsageError as error:
+        console.print_error(_as_parameter_error(error))
+        sys.exit(ParameterError.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        console.err().print("[bold red]error:[/] interrupted; nothing was written")
+        sys.exit(INTERRUPTED)
     except Exception as error:
         if _wants_debug(given):
             raise
@@ -58,6 +71,12 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(error.exit_code)
         console.print_unexpected(error)
         sys.exit(AtollError.exit_code)
+
+
+def _as_parameter_error(error: Any) -> ParameterError:
+    said = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "atoll"
+    return ParameterError(said[:1].lower() + said[1:], hint=f"{command} --help shows what it takes")
 
 
 def _wants_debug(given: list[str]) -> bool:

@@ -31,11 +31,11 @@ def demo(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Three hospitals compute a joint PCA without showing each other a single patient.
+    """Three hospitals compute a joint PCA and show no patient to anyone.
 
-    Shows what each of them learned, compares with the PCA of the pooled table (which nobody could make in
-    earnest) and with each hospital's own, and leaves study, data, results and plots in a folder to go on
-    with.
+    Shows what each of them learned, compares with PCA of the pooled table
+    (which nobody could make in earnest) and with each hospital's own, and
+    leaves study, data, results and plots in a folder to go on with.
     """
     from atoll.cli.comparison import compare
     from atoll.cli.hospitals import hospitals, write_study

@@ -65,7 +65,7 @@ def write_result(result: Result, folder: Path) -> list[Path]:
         add("-scree.png", plots.scree(variance, total, f"{result.study.name}: explained variance"))
     if "scores" in result:
         add("-projections.csv", result.consumer_frame().to_csv(index=False).encode())
-        label = str(result.study.parameters.get("label", "label"))
+        label = str(result.study.parameters.get("label") or "label")
         title = f"{result.study.name}: every record on two components"
         labels = result.outputs.get("labels")
         picture = plots.projection(result["scores"], title, labels=labels, label_name=label, shares=shares)

@@ -32,9 +32,10 @@ def review(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say in plain words who learns what in a study, against whom it is safe, and what it will cost.
+    """Say in plain words who learns what in a study, and what it will cost.
 
-    Reads the study file and, to count columns, the header of an island's table. Runs nothing.
+    Reads the study file and, to count columns, the header of a table.
+    Runs nothing.
     """
     from atoll.report.assessment import as_markdown
     from atoll.runtime.review import review_file
@@ -60,7 +61,7 @@ def show(review: Review, screen: Console) -> None:
     for part in (_learning(review), _releases(review)):
         screen.print(part)
         screen.print()
-    screen.print("[bold]Safe against[/]")
+    screen.print("[bold]What this rests on[/]")
     screen.print(escape(review.adversary))
     if review.trust:
         screen.print(escape(f"{review.secure_sum}: {review.trust}"))
@@ -69,17 +70,21 @@ def show(review: Review, screen: Console) -> None:
     _show_cost(review, screen)
 
 
+def _lines(names: tuple[str, ...]) -> str:
+    from atoll.report.units import listing
+
+    return listing(names).replace(" and ", "\nand ").replace(", ", "\n")
+
+
 def _learning(review: Review) -> object:
     from rich.markup import escape
-
-    from atoll.report.units import listing
 
     made = console.table("role", "party", "learns", title="Who learns what")
     for role in review.roles:
         lines = [f"• {escape(line)}" for line in role.learns] + [
             f"[yellow]! {escape(line)}[/]" for line in role.caveats
         ]
-        made.add_row(role.role, escape(listing(role.parties)), "\n".join(lines) or "nothing")
+        made.add_row(role.role, escape(_lines(role.parties)), "\n".join(lines) or "nothing")
         made.add_row()
     return made
 
@@ -92,7 +97,7 @@ def _releases(review: Review) -> object:
     made = console.table("output", "released to", "what it is", title="Who gets the outputs")
     for output in review.outputs:
         stays = f"[dim]nobody: stays with {escape(listing(output.computed_by))}[/]"
-        to = escape(listing(output.released_to)) or stays
+        to = escape(_lines(output.released_to)) or stays
         made.add_row(output.output, to, escape(output.words))
     return made
 

@@ -28,9 +28,9 @@ def run(
 ) -> None:
     """Run a study with all its roles in this process.
 
-    Reads the tables named in the study's \\[local] table. Writes what the study releases into a folder:
-    the result file, a table and a picture of the projections, and a scree plot. A run that fails writes
-    nothing.
+    Reads the tables named in the study's \\[local] table and writes what the
+    study releases into a folder: the result file, a table and a picture of
+    the projections, a scree plot. A run that fails writes nothing.
     """
     from atoll.cli.outputs import write_result, written_together
     from atoll.runtime.studies import open_study

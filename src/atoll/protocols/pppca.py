@@ -379,16 +379,17 @@ def expect(study: Study, d: int) -> Expectation:
     )
     transfers = sum(_needs_transfer(study, address) for address in study.who(PROVIDER))
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
-    outputs = sum(
-        len([a for a in study.receivers(o) if a.role == CONSUMER]) for o in OUTPUTS if o != "scores"
-    )
-    scores = len(_score_receivers(study)) * M
+    consumers = {o: sum(a.role == CONSUMER for a in study.receivers(o)) for o in OUTPUTS}
+    models, counts, scores = consumers["components"], consumers["n_samples"], consumers["scores"] * M
+    variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
+    released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
+    outputs = models + variances + counts + scores
     return Expectation(
-        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + outputs + scores,
+        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + outputs,
         bytes_per_provider=sent,
-        bytes_total=M * sent + from_server + outputs * 8 * (k * d + d),
+        bytes_total=M * sent + from_server + released,
         memory_server=3 * values * fixedpoint.BYTES_PER_VALUE + 4 * 8 * d * d,
-        rounds=cost.setup_rounds + 2 * cost.round_rounds + 3 + bool(transfers) + bool(scores),
+        rounds=cost.setup_rounds + 2 * cost.round_rounds + 3 + bool(transfers or outputs) + bool(scores),
     )
 
 

@@ -17,7 +17,7 @@ _SPLITS = {
 def as_markdown(review: Review) -> str:
     """The whole text; it states only what the study and its protocol say."""
     parts = (
-        [f"# Privacy review of the study “{review.name}”"],
+        [f"# Privacy review of the study “{_cell(review.name)}”"],
         [_identity(review)],
         ["## Purpose", _purpose(review)],
         ["## Parties", _parties(review)],
@@ -164,4 +164,9 @@ def _bullets(sentences: Iterable[str]) -> str:
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A name must not break out of its cell."""
+    return " ".join(text.split()).replace("|", "\\|")

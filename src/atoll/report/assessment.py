@@ -34,9 +34,8 @@ def as_markdown(review: Review) -> str:
 def _identity(review: Review) -> str:
     return (
         f"Study digest (SHA-256): `{review.digest}`\n\n"
-        "Every party approves this digest, and every message of a run is bound to it. Any change to the "
-        "analysis, the parties, the protection or the releases gives another digest and needs a new "
-        "approval."
+        "The digest covers the analysis and its parameters, the parties, the protection and the releases. "
+        "Any change to these gives another digest and needs a new approval."
     )
 
 
@@ -44,9 +43,13 @@ def _purpose(review: Review) -> str:
     what = _ANALYSES.get(review.analysis, f"the analysis “{review.analysis}”")
     islands = [party for role in review.roles if role.brings_data for party in role.parties]
     parameters = ", ".join(f"{name} = {value!r}" for name, value in review.parameters.items())
-    return (
+    together = (
         f"{len(islands)} organisations compute {what} over all their records together, without bringing "
-        f"the records together in one place. {_SPLITS.get(review.partition, '')} "
+        "the records together in one place."
+    )
+    alone = f"Each of {len(islands)} organisations computes {what} of its own records only."
+    return (
+        f"{together if review.exchanges else alone} {_SPLITS.get(review.partition, '')} "
         f"Method: {review.title}. Parameters: {parameters or 'all as by default'}."
     )
 
@@ -59,6 +62,8 @@ def _parties(review: Review) -> str:
 
 
 def _flows(review: Review) -> str:
+    if not review.exchanges:
+        return "No message is sent."
     hidden = (
         f"What islands contribute travels only inside a secure sum (`{review.secure_sum}`): each "
         "contribution is blinded so that only the total over all islands can be read. "
@@ -131,7 +136,7 @@ def _safeguards(review: Review) -> Iterable[str]:
             "uniformly random and say nothing about magnitude."
         )
     yield "Only the outputs listed above leave the computation, and only to the parties listed there."
-    yield "Columns are agreed on by name before any number moves; missing and infinite values are refused."
+    yield "Missing and infinite values are refused."
     yield "Fewer than two islands are refused."
     if review.parameters.get("epsilon") is not None:
         yield f"Releases are differentially private: epsilon = {review.parameters['epsilon']}."

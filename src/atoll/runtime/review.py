@@ -69,6 +69,8 @@ class Review(msgspec.Struct, frozen=True):
     adversary: str
     parameters: dict[str, Any]
     sum_options: dict[str, Any]
+    exchanges: bool
+    """Whether any message travels at all."""
     roles: tuple[RoleReview, ...]
     combined: tuple[str, ...]
     """Parties that play several roles, and so put together what these learn."""
@@ -100,6 +102,7 @@ def review_study(study: Study, columns: int | None = None) -> Review:
         adversary=protocol.adversary,
         parameters=to_plain(study)["parameters"],
         sum_options=to_plain(study)["sum_options"],
+        exchanges=bool(protocol.all_messages(study)),
         roles=_roles(protocol, study),
         combined=_combined(protocol, study),
         outputs=_outputs(protocol, study),

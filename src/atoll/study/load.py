@@ -79,9 +79,8 @@ def _located(path: Path, places: Places, error: StudyError) -> StudyError:
 
 def _as_written(places: Places, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
     """A party's only role may be written ``role = ...``."""
-    short = (*path[:2], "role")
-    party_roles = len(path) > 2 and path[0] == "party" and path[2] == "roles"
-    return short if party_roles and places.line(short) != places.line(path[:2]) else path
+    roles = len(path) > 2 and path[0] == "party" and path[2] == "roles"
+    return (*path[:2], "role") if roles and not places.holds(path[:3]) else path
 
 
 def _text(path: Path) -> str:

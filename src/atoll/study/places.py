@@ -22,6 +22,10 @@ class Places:
     def __init__(self, text: str) -> None:
         self._lines = _Walker(text).lines
 
+    def holds(self, path: Sequence[str | int]) -> bool:
+        """Whether the text has a place for exactly ``path``."""
+        return tuple(path) in self._lines
+
     def line(self, path: Sequence[str | int]) -> int | None:
         """The line of ``path``, or of the nearest thing around it that the text holds."""
         for end in range(len(path), 0, -1):

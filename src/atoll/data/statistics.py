@@ -28,6 +28,8 @@ class Moments(NamedTuple):
 def moments(X: Matrix, island: Island, columns: tuple[str, ...]) -> Moments:
     """The table's moments; a missing or infinite value is refused with its place."""
     n_rows, d = X.shape
+    if n_rows == 0:
+        raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
     total = Moments(0, np.zeros(d), np.zeros((d, d), order="F"))
     step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
     step = max(step, min(d, n_rows))  # rank-k updates are slow on blocks lower than wide

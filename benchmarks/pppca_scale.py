@@ -1,7 +1,7 @@
 """PPPCA against pooled PCA: seconds as a ratio, bytes against one matrix of shares, and 1,000 islands.
 
-    python -m benchmarks.pppca_scale            all three
-    python -m benchmarks.pppca_scale --quick    100,000 rows only
+python -m benchmarks.pppca_scale            all three
+python -m benchmarks.pppca_scale --quick    100,000 rows only
 """
 
 from __future__ import annotations

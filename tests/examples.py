@@ -40,7 +40,9 @@ def cut_frame(frame: pd.DataFrame, n_islands: int) -> list[pd.DataFrame]:
     return [frame.iloc[part] for part in np.array_split(np.arange(len(frame)), n_islands)]
 
 
-def pppca(secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, n_islands: int = 3) -> Example:
+def pppca(
+    secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, n_islands: int = 3
+) -> Example:
     islands = as_islands(frames(n_islands))
     study = Study(
         name="example",

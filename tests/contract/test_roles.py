@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.examples import EXAMPLES, Example, pppca
 
 from atoll.codec import Decoder, Message
 from atoll.errors import AtollError, Deadlock, RoleFailed, RunError
@@ -19,7 +20,6 @@ from atoll.runtime.links import FaultyLink, Frame
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
-from tests.examples import EXAMPLES, Example, pppca
 
 
 class Tap(Observer):
@@ -139,9 +139,7 @@ def test_drops_duplicates_and_reorderings_change_nothing(block: int) -> None:
     sums = ["shares", "masks"]
     for seed in (*range(100 * block, 100 * (block + 1)), *(KEPT_SEEDS if block == 0 else ())):
         example = pppca(sums[seed % 2])
-        faults = Faults(
-            seed=seed, drop=0.15, duplicate=0.2, reorder=0.3, late_by=0.0005, resend_after=0.001
-        )
+        faults = Faults(seed=seed, drop=0.15, duplicate=0.2, reorder=0.3, late_by=0.0005, resend_after=0.001)
         calm = run_study(example.study, example.islands).result.outputs
         stormy = run_study(example.study, example.islands, engine=LocalEngine(faults=faults)).result.outputs
         assert same(calm, stormy), seed
@@ -184,7 +182,9 @@ def test_atolls_own_errors_keep_their_type_and_carry_the_role() -> None:
     example = pppca()
     bad = example.islands["hospital-2"]
     bad._table.iloc[-1, 1] = np.nan  # type: ignore[union-attr]
-    with pytest.raises(AtollError, match=r"hospital-2: column 'dose' holds a missing value \(NaN\) at row 12") as e:
+    with pytest.raises(
+        AtollError, match=r"hospital-2: column 'dose' holds a missing value \(NaN\) at row 12"
+    ) as e:
         run_study(example.study, example.islands)
     assert e.value.role == "hospital-2/provider"
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.examples import table
 
 import atoll
 from atoll.errors import AtollError, DataError, ParameterError, RangeOverflow, SchemaError
-from tests.examples import table
 
 X = table(30, 4)
 FRAME = pd.DataFrame(X, columns=["age", "dose", "weight", "stay"])
@@ -33,7 +33,11 @@ def with_text() -> pd.DataFrame:
 CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
     "one island": (lambda: atoll.PCA().fit([X]), ParameterError, "at least 2 islands, got 1"),
     "no island": (lambda: atoll.PCA().fit([]), ParameterError, "at least 2 islands, got 0"),
-    "a bare array": (lambda: atoll.PCA().fit(X), ParameterError, "one table per island, got a single ndarray"),
+    "a bare array": (
+        lambda: atoll.PCA().fit(X),
+        ParameterError,
+        "one table per island, got a single ndarray",
+    ),
     "a bare frame": (lambda: atoll.PCA().fit(FRAME), ParameterError, "got a single DataFrame"),
     "k > d": (lambda: atoll.PCA(5).fit([X, X]), ParameterError, "n_components=5 must be between 1 and .*=4"),
     "k > n": (lambda: atoll.PCA(4).fit([X[:1], X[1:3]]), ParameterError, "joint table has 3 rows"),
@@ -45,7 +49,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         r"south: column 'weight' holds a missing value \(NaN\) at row 29",
     ),
     "infinity": (
-        lambda: atoll.PCA().fit({"north": X, "south": np.where(X == X[3, 1], -np.inf, X)}),
+        lambda: atoll.PCA().fit({"north": X, "south": np.where(X[3, 1] == X, -np.inf, X)}),
         DataError,
         r"south: column 'x1' holds an infinite value \(inf\) at row 3",
     ),
@@ -90,7 +94,11 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         ParameterError,
         "epsilon=1.0 means nothing to protocol='pppca'",
     ),
-    "an unknown protocol": (lambda: atoll.PCA(protocol="magic").fit([X, X]), ParameterError, "no protocol 'magic'"),
+    "an unknown protocol": (
+        lambda: atoll.PCA(protocol="magic").fit([X, X]),
+        ParameterError,
+        "no protocol 'magic'",
+    ),
     "an unknown sum": (lambda: atoll.PCA(secure_sum="magic").fit([X, X]), AtollError, "no secure sum called"),
     "dropouts without masks": (lambda: atoll.PCA(dropouts=1).fit([X] * 4), AtollError, "dropouts"),
     "too many dropouts": (
@@ -121,7 +129,9 @@ def test_bad_input(name: str) -> None:
 
 def test_text_in_a_csv_is_named_with_its_line(tmp_path: Path) -> None:
     with_text().to_csv(tmp_path / "south.csv", index=False)
-    with pytest.raises(DataError, match=r"south: column 'dose' holds text at row 17 \(line 19 of south.csv\)"):
+    with pytest.raises(
+        DataError, match=r"south: column 'dose' holds text at row 17 \(line 19 of south.csv\)"
+    ):
         atoll.PCA().fit({"north": FRAME, "south": tmp_path / "south.csv"})
 
 

@@ -100,7 +100,9 @@ def test_results_survive_their_file(tmp_path: Any) -> None:
         again["scores"]
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:-3], lambda b: b"x" + b, lambda b: b[:60] + b"\xff" + b[61:]])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-3], lambda b: b"x" + b, lambda b: b[:60] + b"\xff" + b[61:]]
+)
 def test_a_damaged_result_is_refused(tmp_path: Any, damage: Any) -> None:
     wine = load_wine().data
     path = atoll.PCA(2).fit([wine[:60], wine[60:]]).result_.save(tmp_path / "wine.atoll")

@@ -112,9 +112,7 @@ class PublicKey:
     @cached_property
     def key_id(self) -> bytes:
         """What every ciphertext message names its key by."""
-        return hashlib.blake2b(
-            self.to_bytes(), digest_size=KEY_ID_BYTES, person=b"atoll/paillier"
-        ).digest()
+        return hashlib.blake2b(self.to_bytes(), digest_size=KEY_ID_BYTES, person=b"atoll/paillier").digest()
 
     @cached_property
     def obfuscator_base(self) -> mpz:
@@ -238,7 +236,7 @@ def _good_pair(p: mpz, q: mpz, parameters: Parameters) -> bool:
     half_bits = 8 * parameters.half_bytes
     distance = 1 << (half_bits - MIN_PRIME_DISTANCE)
     right_length = (p * q).bit_length() == parameters.modulus_bits
-    return right_length and abs(p - q) > distance and gmpy2.gcd(p - 1, q - 1) == 2
+    return bool(right_length and abs(p - q) > distance and gmpy2.gcd(p - 1, q - 1) == 2)
 
 
 def _obfuscator_root(n: mpz, parameters: Parameters, seed: bytes) -> mpz:
@@ -254,14 +252,12 @@ def _obfuscator_root(n: mpz, parameters: Parameters, seed: bytes) -> mpz:
 def encrypt_raw(key: PublicKey, plaintexts: Sequence[mpz], seed: bytes, *domain: bytes) -> list[mpz]:
     """E(m) for integers m (taken modulo n), on all cores.
 
-    The exponents r' depend on the seed, the key, ``domain`` and on the plaintexts, so that a seed used twice by
-    mistake still does not give two messages the same obfuscators.
+    The exponents r' depend on the seed, the key, ``domain`` and on the plaintexts, so that a seed used twice
+    by mistake still does not give two messages the same obfuscators.
     """
     exponents = _obfuscators(key, plaintexts, seed, *domain)
     parameters = key.parameters
-    table = TABLES.table(
-        key.key_id, key.obfuscator_base, key.n, parameters.obfuscator_bits, len(plaintexts)
-    )
+    table = TABLES.table(key.key_id, key.obfuscator_base, key.n, parameters.obfuscator_bits, len(plaintexts))
     if table is not None:
         return table.powers(exponents, plaintexts)
     integers = [from_little(row.tobytes()) for row in exponents]

@@ -213,6 +213,11 @@ class SecretKey:
 
 def generate(parameters: Parameters, seed: bytes) -> SecretKey:
     """A key pair, a function of ``parameters`` and ``seed`` (32 bytes from ``fresh_seed``)."""
+    if parameters not in ALL_PARAMETERS:
+        raise ParameterError(
+            "these Paillier parameters are not in the table",
+            hint="use " + " or ".join(p.name for p in SECURE_PARAMETERS),
+        )
     primes = _primes(parameters, seed)
     p = next(primes)
     q = next(prime for prime in primes if _good_pair(p, prime, parameters))

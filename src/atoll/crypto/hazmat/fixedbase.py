@@ -33,10 +33,10 @@ ONE = mpz(1)
 
 # A table of window 10 for 1,024-bit exponents modulo a 4,096-bit n^2 takes about 65 MB.
 MAX_WINDOW = 10
-# Costs in units of one table multiplication, measured: an entry of a new table, and, per exponent
-# bit, a power without a table.
+# Costs in units of one table multiplication, measured on two cores: an entry of a new table (entries are
+# made on one core) and, per exponent bit, a power without a table.
 ENTRY_COST = 3.0
-DIRECT_COST_PER_BIT = 2.6
+DIRECT_COST_PER_BIT = 1.5
 # Exponents walked together: long enough to hide the hand-over of the GIL, short enough for the cache.
 WALK = 256
 # Tables of so many keys are kept.

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+BENCHMARKS := $(filter-out __init__ measure,$(basename $(notdir $(wildcard benchmarks/*.py))))
+
 .PHONY: help demo test check bench clean
 
 help:
@@ -23,8 +25,8 @@ check: $(VENV)/.check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.demo
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.test
+	@for name in $(BENCHMARKS); do echo "== $$name" && $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:
 	rm -rf $(VENV)

@@ -34,15 +34,16 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# One stamp for each set of packages: `make demo` installs only what the demo needs.
+# One stamp for each set of packages: `make demo` installs only what the demo needs. Nothing is compiled
+# beforehand, which would take longer than all the rest.
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[test]"
 	@touch $@
 
 $(VENV)/.check: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[check]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[check]"
 	@touch $@

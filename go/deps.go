@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/tuneinsight/lattigo/v6/ring"

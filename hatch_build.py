@@ -28,7 +28,7 @@ PLACE = Path("src") / "atoll" / "_native"
 SUFFIX = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
 
 
-class BuildFailed(Exception):
+class BuildError(Exception):
     """Why there is no library."""
 
 
@@ -40,7 +40,8 @@ def find_go() -> str | None:
     package = importlib.util.find_spec("go")
     if package is None or not package.submodule_search_locations:
         return None
-    inside = Path(next(iter(package.submodule_search_locations))) / "bin" / ("go.exe" if os.name == "nt" else "go")
+    name = "go.exe" if os.name == "nt" else "go"
+    inside = Path(next(iter(package.submodule_search_locations))) / "bin" / name
     return str(inside) if inside.exists() else None
 
 
@@ -48,7 +49,7 @@ def build_library(root: Path) -> Path:
     """Compile the library to its place in the package."""
     go = find_go()
     if go is None:
-        raise BuildFailed("no Go compiler was found")
+        raise BuildError("no Go compiler was found")
     place = root / PLACE
     place.mkdir(parents=True, exist_ok=True)
     target = place / f"libatoll.{SUFFIX}"
@@ -66,9 +67,9 @@ def build_library(root: Path) -> Path:
                 timeout=1200,
             )
         except (OSError, subprocess.TimeoutExpired) as problem:
-            raise BuildFailed(f"go build did not run: {problem}") from problem
+            raise BuildError(f"go build did not run: {problem}") from problem
         if done.returncode != 0:
-            raise BuildFailed(f"go build failed:\n{done.stderr.strip()[-2000:]}")
+            raise BuildError(f"go build failed:\n{done.stderr.strip()[-2000:]}")
         fresh.replace(target)
     return target
 
@@ -101,7 +102,7 @@ class GoBuildHook(BuildHookInterface[Any]):
         root = Path(self.root)
         try:
             library = build_library(root)
-        except BuildFailed as problem:
+        except BuildError as problem:
             if os.environ.get(REQUIRE) == "1":
                 raise
             self.app.display_warning(f"Atoll is built without its Go library: {problem}")

@@ -127,6 +127,9 @@ func (h header) check(ctx *context) error {
 	case kindPublicKey:
 		limit = ctx.MaxMembers
 	}
+	if h.count > 0 && limit == 0 {
+		return fault.New(fault.Message, "a %v of parameter set %q counts nothing", h.kind, ctx.Name)
+	}
 	if h.count > limit {
 		return fault.New(fault.Range, "a %v with a count of %d is beyond the limit of %d", h.kind, h.count, limit)
 	}

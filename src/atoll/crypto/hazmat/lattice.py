@@ -50,11 +50,12 @@ int32_t atoll_additive_keygen(uint32_t, uint32_t, uint32_t, uint8_t*, uint64_t, 
     uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_key_share(uint32_t, uint32_t, uint32_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
-int32_t atoll_additive_aggregate(uint8_t**, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_additive_aggregate(uint8_t**, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
+    char*, uint64_t);
 int32_t atoll_additive_open_public(uint8_t*, uint64_t, uint32_t, uint64_t*, char*, uint64_t);
 int32_t atoll_additive_open_secret(uint8_t*, uint64_t, uint32_t, uint64_t*, char*, uint64_t);
-int32_t atoll_additive_encrypt(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
-    char*, uint64_t);
+int32_t atoll_additive_encrypt(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
+    uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_decrypt(uint64_t, uint8_t*, uint64_t, uint32_t, uint64_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_decryption_share(uint64_t, uint64_t, uint8_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
     char*, uint64_t);
@@ -212,10 +213,9 @@ class PublicKey(_Opened):
         With ``summands`` a value that could overflow a sum of so many is a RangeOverflow. A seed must
         be fresh for every vector; without one, it is drawn.
         """
-        values = _limbs(limbs)
-        size = _size(
-            _CIPHERTEXT, self.facts.parameters_id, self.facts.width, self._flags, count=1, values=values.shape[1]
-        )
+        values, facts = _limbs(limbs), self.facts
+        n = values.shape[1]
+        size = _size(_CIPHERTEXT, facts.parameters_id, facts.width, self._flags, count=1, values=n)
         out = golib.bytes_out(size)
         seeds = golib.bytes_in(_seed(seed))
         golib.call(
@@ -327,5 +327,5 @@ def _size(kind: int, parameters_id: int, width: int, flags: int, *, count: int =
     return int(size[0])
 
 
-def _room(kind: int, row: LatticeParameters, width: int, flags: int) -> tuple[npt.NDArray[np.uint8], Any, int]:
+def _room(kind: int, row: LatticeParameters, width: int, flags: int) -> golib.Room:
     return golib.bytes_out(_size(kind, row.id, width, flags))

@@ -17,6 +17,7 @@ from atoll.crypto.parameters import LATTICE_TABLE, LatticeParameters
 
 HEADER = struct.Struct("<BBBBIQ16sI")
 VALUE_BITS = 192
+LIMBS = 3
 DIGEST_BYTES = 32
 
 
@@ -77,42 +78,47 @@ def integers(body: bytes, size: int) -> list[int]:
 
 
 def products(ciphertext: Message, seed: bytes) -> list[int]:
-    """c1 s_j for every value, modulo 2^w."""
+    """c1 s_j for every slot, modulo 2^w."""
     row, n = ciphertext.row, ciphertext.row.degree
-    bits = 8 * row.cipher_bytes
-    polynomials = -(-ciphertext.values // n)
+    bits, slots = 8 * row.cipher_bytes, ciphertext.values * row.digits
+    polynomials = -(-slots // n)
     groups = -(-polynomials // ciphertext.width)
     c1 = integers(ciphertext.body[: groups * n * row.cipher_bytes], row.cipher_bytes)
     out: list[int] = []
     for p in range(polynomials):
         group, slot = divmod(p, ciphertext.width)
         out += negacyclic(c1[group * n : (group + 1) * n], secret(seed, slot, n), bits)
-    return out[: ciphertext.values]
+    return out[:slots]
 
 
 def second_half(ciphertext: Message) -> list[int]:
     """c0, as integers."""
     size = ciphertext.row.cipher_bytes
-    return integers(ciphertext.body[-ciphertext.values * size :], size)
+    return integers(ciphertext.body[-ciphertext.values * ciphertext.row.digits * size :], size)
 
 
-def rounded(phase: int, bits: int) -> tuple[int, float]:
-    """The nearest value modulo 2^192 and the signed distance from it."""
-    shift = bits - VALUE_BITS
+def rounded(phase: int, bits: int, carried: int) -> tuple[int, float]:
+    """The nearest whole number of the carried bits and the signed distance from it."""
+    shift = bits - carried
     value = (phase + (1 << (shift - 1))) >> shift
-    return value % 2**VALUE_BITS, (phase - (value << shift)) / 2**shift
+    return value % 2**carried, (phase - (value << shift)) / 2**shift
 
 
-def decrypt(ciphertext: bytes, secret_key: bytes) -> list[tuple[int, float]]:
-    """Value and noise of every entry."""
+def decrypt(ciphertext: bytes, secret_key: bytes) -> tuple[list[int], list[float]]:
+    """All values, and the noise of every coefficient."""
     message, seed = parse(ciphertext), parse(secret_key).body[:32]
-    bits = 8 * message.row.cipher_bytes
+    row, bits = message.row, 8 * message.row.cipher_bytes
     pairs = zip(second_half(message), products(message, seed), strict=True)
-    return [rounded((c0 + product) % 2**bits, bits) for c0, product in pairs]
+    opened = [rounded((c0 + product) % 2**bits, bits, row.carried_bits) for c0, product in pairs]
+    wholes, noise = [whole for whole, _ in opened], [distance for _, distance in opened]
+    if row.digits == 1:
+        return wholes, noise
+    n = message.values
+    return [sum(wholes[k * n + v] << (64 * k) for k in range(LIMBS)) % 2**VALUE_BITS for v in range(n)], noise
 
 
 def smudging(share: bytes, ciphertext: bytes, secret_share: bytes) -> list[float]:
-    """What a decryption share adds to c1 s, in units of a value."""
+    """What a decryption share adds to c1 s, in units of the last carried place."""
     message, ours = parse(ciphertext), parse(share)
     seed, share_bits = parse(secret_share).body[:32], 8 * ours.row.share_bytes
     drop = 8 * message.row.cipher_bytes - share_bits
@@ -122,7 +128,7 @@ def smudging(share: bytes, ciphertext: bytes, secret_share: bytes) -> list[float
         (s - (exact >> drop) + half) % 2**share_bits - half
         for s, exact in zip(sent, products(message, seed), strict=True)
     )
-    return [difference / 2 ** (share_bits - VALUE_BITS) for difference in differences]
+    return [difference / 2 ** (share_bits - ours.row.carried_bits) for difference in differences]
 
 
 def to_integers(limbs: object) -> list[int]:

@@ -71,23 +71,47 @@ def test_collective_messages_follow_from_their_seeds(case: dict[str, Any]) -> No
     assert reference.to_integers(opened) == expected(case)
 
 
-def test_fixed_bytes_open_to_fixed_values() -> None:
-    case = VECTORS["single"][0]
+OPEN = {case["parameters"]: case for case in VECTORS["single"] if "total" in case}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_fixed_bytes_open_to_fixed_values(name: str) -> None:
+    case = OPEN[name]
     with lattice.SecretKey(bytes.fromhex(case["secret"]), for_tests=True) as secret:
         opened = secret.decrypt(base64.b64decode(case["total"]))
     assert reference.to_integers(opened) == expected(case)
 
 
-def test_the_independent_reader_opens_the_same_bytes() -> None:
-    case = VECTORS["single"][0]
-    opened = reference.decrypt(base64.b64decode(case["total"]), bytes.fromhex(case["secret"]))
-    assert [value for value, _ in opened] == expected(case)
-    assert max(abs(noise) for _, noise in opened) < 0.01
+@pytest.mark.parametrize("name", OPEN)
+def test_the_independent_reader_opens_the_same_bytes(name: str) -> None:
+    case = OPEN[name]
+    opened, noise = reference.decrypt(base64.b64decode(case["total"]), bytes.fromhex(case["secret"]))
+    assert opened == expected(case)
+    assert max(map(abs, noise)) < 0.01
+
+
+def test_fixed_shares_open_a_fixed_ciphertext() -> None:
+    case = next(case for case in VECTORS["collective"] if case["parameters"] == "test-collective-10")
+    pairs = [
+        lattice.key_share(
+            bytes.fromhex(case["reference"]),
+            parameters=lattice_parameters("test-collective-10", for_tests=True),
+            seed=bytes.fromhex(seed),
+            for_tests=True,
+        )
+        for seed in case["member_seeds"]
+    ]
+    assert [pair.secret.hex() for pair in pairs] == case["secrets"]
+    public = lattice.aggregate([pair.public for pair in pairs], for_tests=True)
+    shares = [base64.b64decode(share) for share in case["shares"]]
+    with lattice.PublicKey(public, for_tests=True) as key:
+        opened = key.combine(base64.b64decode(case["total"]), shares)
+    assert reference.to_integers(opened) == expected(case)
 
 
 @pytest.mark.parametrize("case", VECTORS["tampered"], ids=lambda case: case["what"])
 def test_a_tampered_ciphertext_is_refused(case: dict[str, Any]) -> None:
-    vector = VECTORS["single"][0]
+    vector = OPEN["test-single-10"]
     message = bytearray(base64.b64decode(vector["total"]))
     message[case["at"]] ^= case["xor"]
     if case.get("mend"):

@@ -349,9 +349,11 @@ func TestSecretKeysDoNotPrint(t *testing.T) {
 func BenchmarkEncrypt190653(b *testing.B) {
 	_, pk, _, _ := keyPair(b, single, 4, 'a')
 	values := randomValues(rand.New(rand.NewPCG(1, 1)), 190653)
+	var message []byte
 	for b.Loop() {
-		encrypt(b, pk, values, 1)
+		message = encrypt(b, pk, values, 1)
 	}
+	b.ReportMetric(float64(len(message))/1e6, "MB")
 }
 
 func BenchmarkDecrypt190653(b *testing.B) {

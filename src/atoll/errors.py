@@ -115,3 +115,7 @@ class MissingComponent(AtollError, ImportError):
     """An optional part of Atoll is not installed here."""
 
     exit_code = 7
+
+
+class PrivacyWarning(UserWarning):
+    """A study runs as asked, but discloses more than its user may expect."""

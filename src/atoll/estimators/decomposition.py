@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atoll.data.island import Island, as_islands
-from atoll.errors import ParameterError
+from atoll.errors import ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run
 from atoll.protocols.base import MIN_ISLANDS
 from atoll.runtime.execute import Run
@@ -132,7 +133,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
         self._take(run(self._study(tables), tables, self.engine))
+        self._warn_of_few_rows()
         return self
+
+    def _warn_of_few_rows(self) -> None:
+        if self.protocol == "pppca" and self.n_samples_ <= self.n_features_in_:
+            warnings.warn(
+                f"the joint table has {self.n_samples_} rows for {self.n_features_in_} columns: its mean and "
+                "covariance, which the server learns, then say much about single rows",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
     def _study(self, islands: dict[str, Island]) -> Study:
         joint = self.protocol != "separate"

@@ -197,6 +197,9 @@ class Lattice(SecureSum):
         await self.net.send(self._receiver, EncryptedInput(name, body))
         total = await self.net.receive(CipherSum, self._receiver)
         check_round(name, total.block, self._receiver)
+        if lattice.inspect(total.body).count != len(self.contributors):
+            # An honest receiver never asks for less than everybody's sum; a share is given for nothing else.
+            raise MessageError("the receiver asks to open something else than the sum of all contributors")
         share = await self.net.compute(self._secret.decryption_share, self._public, total.body)
         await self.net.send(self._receiver, OpeningShare(name, share))
 

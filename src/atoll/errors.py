@@ -125,6 +125,10 @@ class MissingComponent(AtollError, ImportError):
     exit_code = 7
 
 
+class PrivacyWarning(UserWarning):
+    """A study runs as asked, but discloses more than its user may expect."""
+
+
 def one_of(given: str, known: Iterable[str], what: str = "one of") -> str:
     """A hint that lists what is known, led by the name that was probably meant."""
     known = list(known)

@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
     "a meaningless option": (
         lambda: atoll.PCA(epsilon=1.0).fit([X, X]),
         ParameterError,
-        "epsilon=1.0 means nothing to protocol='pppca'",
+        "epsilon=1.0 means nothing to protocol='pppca' with secure_sum='shares'",
     ),
     "an unknown protocol": (
         lambda: atoll.PCA(protocol="magic").fit([X, X]),

@@ -145,7 +145,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
-    sums = secure_sums.session(study, net, record, contributors=study.who(PROVIDER), receivers=(server,))
+    sums = _session(net, study, record, len(agreed.names))
     await sums.open()
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await net.receive(JointMean, server)  # Alg 2, l.3
@@ -169,7 +169,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     agreed = await handshake.check(net, providers, p.columns)
     d = len(agreed.names)
     check_components(p.n_components, d, d)
-    sums = secure_sums.session(study, net, record, contributors=providers, receivers=(net.me,))
+    sums = _session(net, study, record, d)
     await sums.open()
     n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3
     _check_rows(n, p.n_components, d)
@@ -209,6 +209,17 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 
 
 # ---- what the roles share ----
+
+
+def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=study.who(PROVIDER),
+        receivers=study.who(SERVER),
+        longest=1 + d + d * (d + 1) // 2,
+    )
 
 
 def _needs_transfer(study: Study, provider_address: Address) -> bool:
@@ -305,7 +316,9 @@ def learns(study: Study) -> list[Disclosure]:
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(
-            PROVIDER, "shares, masks or keys of the secure sum, which say nothing alone", method.messages
+            PROVIDER,
+            "shares, masks, keys or ciphertexts of the secure sum, which say nothing alone",
+            method.messages,
         ),
         Disclosure(
             PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
@@ -363,20 +376,12 @@ def _caveats(study: Study) -> list[Disclosure]:
 
 
 def expect(study: Study, d: int) -> Expectation:
-    """Messages, bytes and memory of a run over d columns."""
-    method = secure_sums.method(study.secure_sum)
+    """Messages, bytes and memory of a run over d columns (projections, 8k bytes a row, not counted)."""
     M = len(study.who(PROVIDER))
-    cost = method.cost(M, 1, secure_sums.read_options(method, study.sum_options))
+    cost = secure_sums.expected(study, M, [1 + d, d * (d + 1) // 2])
     p = study.read_parameters(PPPCAParameters)
     k = p.n_components if isinstance(p.n_components, int) else d
-    values = 1 + d + d * (d + 1) // 2
     names = 20 * d
-    sent = (
-        names
-        + cost.setup_bytes // M
-        + int(values * cost.contributor_bytes_per_value)
-        + 2 * cost.round_overhead_bytes
-    )
     transfers = sum(_needs_transfer(study, address) for address in study.who(PROVIDER))
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
     consumers = {o: sum(a.role == CONSUMER for a in study.receivers(o)) for o in OUTPUTS}
@@ -385,11 +390,11 @@ def expect(study: Study, d: int) -> Expectation:
     released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
     outputs = models + variances + counts + scores
     return Expectation(
-        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + outputs,
-        bytes_per_provider=sent,
-        bytes_total=M * sent + from_server + released,
-        memory_server=3 * values * fixedpoint.BYTES_PER_VALUE + 4 * 8 * d * d,
-        rounds=cost.setup_rounds + 2 * cost.round_rounds + 3 + bool(transfers or outputs) + bool(scores),
+        messages=3 * M + cost.messages + transfers + outputs,
+        bytes_per_provider=names + cost.bytes_per_contributor,
+        bytes_total=cost.bytes_total + M * names + from_server + released,
+        memory_server=8 * fixedpoint.BYTES_PER_VALUE * d * (d + 1) // 2 + 4 * 8 * d * d,
+        rounds=3 + cost.rounds + bool(transfers or outputs) + bool(scores),
     )
 
 

@@ -1,14 +1,15 @@
 """The secure sum: a session between contributors and receivers that shows the receivers only totals.
 
-Every participant makes the session with the same arguments and calls, in order, ``open`` once and then
-for each round ``contribute`` (contributors) and ``total`` (receivers). Vectors of any length are
-streamed in blocks. A method says in its module who may collude without learning more than the sum.
+Every participant makes the session with the same arguments (``longest``: the most values that a round
+has) and calls, in order, ``open`` once and then for each round ``contribute`` (contributors) and
+``total`` (receivers). Vectors of any length are streamed in blocks. A method says in its module who
+may collude without learning more than the sum.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -31,13 +32,10 @@ class SumOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 class Cost(NamedTuple):
     """What a session is expected to cost, for ``atoll review``."""
 
-    setup_messages: int
-    setup_bytes: int
-    round_messages: int
-    contributor_bytes_per_value: float
-    round_overhead_bytes: int
-    setup_rounds: int = 1
-    round_rounds: int = 1
+    messages: int
+    bytes_per_contributor: int
+    bytes_total: int
+    rounds: int
 
 
 class SecureSum(ABC):
@@ -56,6 +54,7 @@ class SecureSum(ABC):
         contributors: tuple[Address, ...],
         receivers: tuple[Address, ...],
         session: str,
+        longest: int,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.net = net
@@ -63,15 +62,22 @@ class SecureSum(ABC):
         self.contributors = contributors
         self.receivers = receivers
         self.session = session
+        self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
         self.present = frozenset(contributors)
         """Whose values are in the latest total (all contributors, unless the method lets some leave)."""
         self._contributed: set[str] = set()
 
     @classmethod
+    def chosen(cls, options: Any) -> type[SecureSum]:
+        """The class that runs a session with these options: this one, unless a method has several forms."""
+        del options
+        return cls
+
+    @classmethod
     @abstractmethod
-    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:
-        """Expected messages and bytes."""
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        """Expected messages and bytes for rounds of these lengths."""
 
     async def open(self) -> None:
         """Exchange what all rounds share (seeds, keys). Nothing by default."""

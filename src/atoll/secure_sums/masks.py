@@ -19,7 +19,7 @@ open what its owner sent in an earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -161,14 +161,17 @@ class Masks(SecureSum):
             raise ParameterError("masks with dropouts have one receiver")
 
     @classmethod
-    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:
-        links = contributors * min(contributors - 1, MAX_NEIGHBOURS)
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        peers, rounds = min(contributors - 1, MAX_NEIGHBOURS), len(lengths)
+        vectors = sum(fixedpoint.BYTES_PER_VALUE * n + 120 for n in lengths)
         if not options.dropouts:
-            return Cost(
-                links, 80 * links, contributors * receivers, receivers * fixedpoint.BYTES_PER_VALUE, 120
-            )
-        per_round = 2 * links + 5 * contributors
-        return Cost(0, 0, per_round, fixedpoint.BYTES_PER_VALUE, 330 * links // contributors, 0, 6)
+            sent = 80 * peers + receivers * vectors
+            messages = contributors * (peers + receivers * rounds)
+            return Cost(messages, sent, contributors * sent, 1 + rounds)
+        sent = rounds * 330 * peers + vectors
+        # To neighbours: key, backup. With the receiver: backed up, members, input, survivors, unmasking.
+        messages = contributors * rounds * (2 * peers + 5)
+        return Cost(messages, sent, contributors * (sent + 200 * rounds), 6 * rounds)
 
     def _neighbours(self) -> list[int]:
         return neighbours(self._index[self.net.me], len(self.contributors))

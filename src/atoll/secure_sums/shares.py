@@ -88,9 +88,15 @@ class Shares(SecureSum):
     )
 
     @classmethod
-    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:  # noqa: ARG003
-        pairs = contributors * (contributors - 1)
-        return Cost(pairs, 50 * pairs, contributors * receivers, receivers * fixedpoint.BYTES_PER_VALUE, 60)
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        peers, values = contributors - 1, fixedpoint.BYTES_PER_VALUE
+        sent = 50 * peers + receivers * sum(values * n + 60 for n in lengths)
+        return Cost(
+            messages=contributors * (peers + receivers * len(lengths)),
+            bytes_per_contributor=sent,
+            bytes_total=contributors * sent,
+            rounds=1 + len(lengths),
+        )
 
     async def open(self) -> None:
         if self.net.me not in self.contributors:

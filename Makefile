@@ -1,9 +1,9 @@
-# Everything runs in .venv, which is made once and refreshed when pyproject.toml changes.
+# Everything runs in .venv, which is made once and refreshed when what the package is built from changes.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-BENCHMARKS := $(filter-out __init__ measure,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS ?= pppca_scale pppca_table3 he_sums
 
 .PHONY: help demo test check bench clean
 
@@ -34,16 +34,19 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
+# What the package is built from, beside Python files, which are used where they lie.
+BUILT_FROM := pyproject.toml hatch_build.py $(wildcard go/*.go go/*/*.go go/go.mod go/go.sum)
+
 # One stamp for each set of packages: `make demo` installs only what the demo needs. Nothing is compiled
 # beforehand, which would take longer than all the rest.
-$(VENV)/.demo: pyproject.toml | $(BIN)/python
+$(VENV)/.demo: $(BUILT_FROM) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
 	@touch $@
 
-$(VENV)/.test: pyproject.toml | $(BIN)/python
+$(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[test]"
 	@touch $@
 
-$(VENV)/.check: pyproject.toml | $(BIN)/python
+$(VENV)/.check: $(BUILT_FROM) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[check]"
 	@touch $@

@@ -67,6 +67,15 @@ def test_quiet_says_nothing(folder: Path) -> None:
     assert atoll("run", "study.toml", "--quiet") == (0, "", "")
 
 
+def test_few_rows_are_warned_of(folder: Path) -> None:
+    pd.read_csv("north.csv")[:2].to_csv("north.csv", index=False)
+    pd.read_parquet("south.parquet")[:2].to_parquet("south.parquet")
+    finished = atoll("run", "study.toml", "--json")
+    assert finished.code == 0
+    assert finished.err.startswith("warning: the joint table has 4 rows for 4 columns")
+    json.loads(finished.out)
+
+
 # ---- atoll review ----
 
 

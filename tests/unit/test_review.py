@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.examples import EXAMPLES
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
@@ -186,3 +187,13 @@ def test_a_review_is_plain_data() -> None:
     plain = json.loads(json.dumps(review_study(a_study(), 30).to_plain()))
     assert plain["cost"]["columns"] == 30
     assert plain["roles"][0]["parties"] == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_protocol_can_be_reviewed(example: str) -> None:
+    study = EXAMPLES[example]().study
+    review = review_study(study, 4)
+    assert all(role.learns or role.caveats for role in review.roles)
+    text = as_markdown(review)
+    for party in study.parties:
+        assert party.name in text

@@ -12,8 +12,6 @@ from rich.table import Table
 
 from atoll.errors import AtollError
 
-QUIET = False
-
 
 def out() -> Console:
     """Standard output; made anew because tests and pipes replace it."""
@@ -32,6 +30,11 @@ def print_error(error: AtollError) -> None:
     console.print(f"[bold red]error:[/] {escape(error.message)}{escape(role)}")
     if error.hint:
         console.print(f"[bold cyan]hint:[/] {escape(error.hint)}")
+
+
+def print_warning(message: str) -> None:
+    """Something that its reader should know; the command goes on."""
+    err().print(f"[bold yellow]warning:[/] {escape(message)}")
 
 
 def print_unexpected(error: BaseException) -> None:

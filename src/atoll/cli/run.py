@@ -41,6 +41,7 @@ def run(
     with written_together(output) as folder:
         finished = run_file(file, shown=not (as_json or quiet))
         files = [output / path.name for path in write_result(finished.result, folder)]
+    _warn_of_few_rows(finished)
     if as_json:
         console.print_json(summary(finished, files))
     elif not quiet:
@@ -59,6 +60,18 @@ def run_file(file: StudyFile, *, shown: bool) -> Run:
     expected = expect(file.study, columns).messages if expect and columns else None
     with bar(expected, shown) as progress:
         return run_study(file.study, read_islands(file), progress=progress)
+
+
+def _warn_of_few_rows(finished: Run) -> None:
+    """Whoever learns a covariance of few rows learns much about each."""
+    for address, learned in finished.learned.items():
+        known = {**learned.outputs, **learned.inherent}
+        n, d = known.get("n_samples", 0), len(known.get("covariance", ()))
+        if d and n <= d:
+            console.print_warning(
+                f"the joint table has {n} rows for {d} columns: its mean and covariance, which {address} "
+                "learns, then say much about single rows"
+            )
 
 
 def summary(finished: Run, files: list[Path]) -> dict[str, Any]:

@@ -78,10 +78,18 @@ def test_a_party_with_two_roles_is_pointed_out() -> None:
 )
 @pytest.mark.parametrize(
     ("n_islands", "secure_sum", "options"),
-    [(2, "shares", {}), (7, "shares", {}), (5, "masks", {}), (6, "masks", {"dropouts": 1})],
+    [
+        (2, "shares", {}),
+        (7, "shares", {}),
+        (5, "masks", {}),
+        (6, "masks", {"dropouts": 1}),
+        (3, "paillier", {}),
+        (4, "lattice", {"key": "collective"}),
+        (3, "lattice", {"key": "server"}),
+    ],
 )
 def test_the_expected_cost_is_what_a_run_costs(
-    n_islands: int, secure_sum: str, options: dict[str, int], release: dict[str, tuple[str, ...]]
+    n_islands: int, secure_sum: str, options: dict[str, Any], release: dict[str, tuple[str, ...]]
 ) -> None:
     d, rows = 30, 20
     study = a_study(n_islands, secure_sum=secure_sum, sum_options=options, release=release)

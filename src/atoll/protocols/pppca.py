@@ -317,7 +317,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(
             PROVIDER,
-            "shares, masks, keys or ciphertexts of the secure sum, which say nothing alone",
+            method.contributors_see,
             method.messages,
         ),
         Disclosure(

@@ -50,10 +50,10 @@ def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSu
 
 
 def learns(study: Study) -> list[Disclosure]:
-    messages = secure_sums.method(study.secure_sum).messages
+    method = secure_sums.method(study.secure_sum)
     return [
-        Disclosure(CONTRIBUTOR, "shares, masks or keys of the secure sum, which say nothing alone", messages),
-        Disclosure(RECEIVER, "the sum over all contributors, exactly", messages),
+        Disclosure(CONTRIBUTOR, method.contributors_see, method.messages),
+        Disclosure(RECEIVER, "the sum over all contributors, exactly", method.messages),
     ]
 
 

@@ -43,6 +43,8 @@ class SecureSum(ABC):
 
     messages: ClassVar[tuple[type[Message], ...]]
     options_type: ClassVar[type[SumOptions]] = SumOptions
+    contributors_see: ClassVar[str]
+    """What a contributor receives, for the disclosure."""
     trust: ClassVar[str]
     """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
 

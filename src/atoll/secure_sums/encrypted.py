@@ -54,6 +54,7 @@ class EncryptedSum(SecureSum):
     """A session under the receiver's key; derived classes bring the encryption."""
 
     messages: ClassVar[tuple[type[Message], ...]] = (SumKey, AdderKey, SealedInput, CipherSum)
+    contributors_see = "the receiver's public key; the first island also ciphertexts that it cannot open"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -112,6 +112,7 @@ class Lattice(SecureSum):
     """A session under a key that all contributors share; with key='server', :class:`LatticeServerKey`."""
 
     messages = (*EncryptedSum.messages, KeyNonce, KeyReference, KeyShare, EncryptedInput, OpeningShare)
+    contributors_see = "public keys, and ciphertexts that nobody opens alone"
     options_type = LatticeOptions
     trust = _TRUST
 

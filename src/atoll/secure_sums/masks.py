@@ -139,6 +139,7 @@ class Masks(SecureSum):
     """A session of pairwise masks."""
 
     messages = (MaskKey, MaskBackup, BackedUp, Members, MaskedInput, Survivors, Unmasking)
+    contributors_see = "public keys and, where islands may leave, shares of masks, which say nothing alone"
     options_type = MaskOptions
     trust = (
         "The sum is safe against a passive receiver with fewer colluding contributors than each has "

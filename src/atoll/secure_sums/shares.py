@@ -82,6 +82,7 @@ class Shares(SecureSum):
     """A session of additive shares."""
 
     messages = (ShareSeed, ShareSum)
+    contributors_see = "seeds of random shares, which say nothing alone"
     trust = (
         "The sum is safe against a passive receiver with up to M-2 of the M contributors; "
         "all contributors must stay to the end."

@@ -18,7 +18,6 @@ Columns are agreed on first. Standardising is done by the server, on C.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,24 @@ from atoll.errors import ParameterError, PartyLeft, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.protocols import handshake
-from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, Protocol, learned
 from atoll.protocols.decompose import Decomposition, check_components, decompose, standard_scale
+from atoll.protocols.released import (
+    CONSUMER,
+    OUTPUTS,
+    PROVIDER,
+    SERVER,
+    Model,
+    Projection,
+    SampleCount,
+    Variances,
+    joined_scores,
+    labelled,
+    named,
+    receive_released,
+    send_released,
+)
 from atoll.study.model import Parameters, Study
-
-PROVIDER, SERVER, CONSUMER = "provider", "server", "consumer"
 
 
 class PPPCAParameters(Parameters, frozen=True):
@@ -63,37 +75,6 @@ class Transfer(Message, frozen=True):
 
     components: np.ndarray[Any, Any]
     scale: np.ndarray[Any, Any] | None
-
-
-class Model(Message, frozen=True):
-    """Server -> consumer: what projects new rows."""
-
-    components: np.ndarray[Any, Any]
-    mean: np.ndarray[Any, Any]
-    scale: np.ndarray[Any, Any] | None
-    columns: tuple[str, ...] | None
-
-
-class Variances(Message, frozen=True):
-    """Server -> provider, consumer: explained and total variance."""
-
-    explained_variance: np.ndarray[Any, Any]
-    total_variance: float
-    noise_variance: float
-
-
-class SampleCount(Message, frozen=True):
-    """Server -> consumer: n."""
-
-    n_samples: int
-
-
-class Projection(Message, frozen=True):
-    """Provider -> consumer: X'_i, with labels where the study names them."""
-
-    scores: np.ndarray[Any, Any]
-    labels: np.ndarray[Any, Any] | None
-    classes: tuple[str, ...]
 
 
 # ---- steps ----
@@ -158,7 +139,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
         for consumer_address in _score_receivers(study):
             scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
-            await net.send(consumer_address, _labelled(scores, island, p.label))
+            await net.send(consumer_address, labelled(scores, island, p.label))
     if study.releases("explained_variance", net.me):
         known |= named(await net.receive(Variances, server))
     return learned(study, net.me, OUTPUTS, known)
@@ -192,14 +173,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
 
 
 async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
-    known: Outputs = {}
-    server = study.the(SERVER)
-    if study.releases("components", net.me):
-        known |= named(await net.receive(Model, server))
-    if study.releases("explained_variance", net.me):
-        known |= named(await net.receive(Variances, server))
-    if study.releases("n_samples", net.me):
-        known |= named(await net.receive(SampleCount, server))
+    known = await receive_released(net, study, study.the(SERVER))
     if study.releases("scores", net.me):
         # Whoever left during the first sum is not part of the study's result.
         absent: set[Address] | None = set() if study.sum_options.get("dropouts") else None
@@ -244,70 +218,6 @@ def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> N
             f"{', '.join(sorted(a.party for a in before - after))} left after the mean was opened",
             hint="going on would show the server that island's own mean: start a new run without it",
         )
-
-
-async def send_released(
-    net: Network, study: Study, addresses: Iterable[Address], model: Model, variances: Variances, n: int
-) -> None:
-    """Hand every role what the study releases to it."""
-    for address in addresses:
-        if study.releases("components", address):
-            await net.send(address, model)
-        if study.releases("explained_variance", address):
-            await net.send(address, variances)
-        if study.releases("n_samples", address):
-            await net.send(address, SampleCount(n))
-
-
-def _labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
-    labels, classes = island.labels(label) if label is not None else (None, ())
-    return Projection(scores, labels, classes)
-
-
-def joined_scores(arrived: dict[str, Projection]) -> Outputs:
-    """The consumer's view of all projections, island by island."""
-    scores = {party: message.scores for party, message in arrived.items()}
-    labels = {
-        party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
-    }
-    return {"scores": scores, "labels": labels or None}
-
-
-def _plain_labels(message: Projection) -> list[Any]:
-    assert message.labels is not None
-    if not message.classes:
-        return list(message.labels.tolist())
-    return [message.classes[code] for code in message.labels]
-
-
-def named(message: Message) -> Outputs:
-    """A message's fields as outputs."""
-    return {field: getattr(message, field) for field in message.__struct_fields__}
-
-
-_EVERYONE = (PROVIDER, SERVER, CONSUMER)
-
-OUTPUTS = {
-    "components": Output(
-        ("components", "mean", "scale", "columns"),
-        _EVERYONE,
-        SERVER,
-        "the principal components, with the column names, means and divisors that project new rows",
-    ),
-    "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"),
-        _EVERYONE,
-        SERVER,
-        "how much variance each component explains, and the total",
-    ),
-    "n_samples": Output(("n_samples",), _EVERYONE, SERVER, "the number of rows of all islands together"),
-    "scores": Output(
-        ("scores", "labels"),
-        (CONSUMER,),
-        PROVIDER,
-        "every row's projection onto the components, with the label column where the study names one",
-    ),
-}
 
 
 def learns(study: Study) -> list[Disclosure]:

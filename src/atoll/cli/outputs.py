@@ -66,7 +66,7 @@ def write_result(result: Result, folder: Path) -> list[Path]:
     if "scores" in result:
         add("-projections.csv", result.consumer_frame().to_csv(index=False).encode())
         label = str(result.study.parameters.get("label") or "label")
-        title = f"{result.study.name}: every record on two components"
+        title = f"{result.study.name}: every record's projection"
         labels = result.outputs.get("labels")
         picture = plots.projection(result["scores"], title, labels=labels, label_name=label, shares=shares)
         add("-projections.png", picture)

@@ -96,7 +96,8 @@ def projection(
         axes.set(title=title, xlabel=_axis("PC1", shares, 0), ylabel=_axis("PC2", shares, 1))
         if next(iter(scores.values())).shape[1] == 1:
             axes.set(ylabel="island", yticks=[])
-        axes.axhline(0, color=_QUIET, lw=0.6, zorder=0)
+        else:
+            axes.axhline(0, color=_QUIET, lw=0.6, zorder=0)
         axes.axvline(0, color=_QUIET, lw=0.6, zorder=0)
         _legends(figure, colours, classes, label_name)
         return _png(figure)

@@ -67,9 +67,12 @@ def test_every_field_is_read(written: Path) -> None:
 
 
 def test_sum_options_come_from_their_table(written: Path) -> None:
-    text = STUDY.replace('"shares"', '"masks"') + "[sum]\ndropouts = 1\n"
+    text = STUDY.replace('"shares"', '"lattice"') + '[sum]\nkey = "server"\n'
     written.write_text(text)
-    assert dict(load_study(written).sum_options) == {"dropouts": 1}
+    assert dict(load_study(written).sum_options) == {"key": "server"}
+    written.write_text(STUDY.replace('"shares"', '"masks"') + "[sum]\ndropouts = 1\n")
+    with pytest.raises(StudyError, match="cannot lose 1"):  # two providers are too few
+        load_study(written)
 
 
 def test_local_matters_do_not_change_the_digest(written: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.codec import Message
-from atoll.errors import StudyError, one_of
+from atoll.errors import ParameterError, StudyError, one_of
 from atoll.network import Address, Network, Record
 from atoll.study.model import Parameters, Study
 
@@ -88,6 +88,7 @@ class Protocol:
     adversary: str
     single_roles: frozenset[str]
     """Roles that exactly one party plays."""
+    analysis: str = "pca"
     uses_sum: bool = True
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
@@ -96,7 +97,7 @@ class Protocol:
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""
-        return self.messages + (secure_sums.method(study.secure_sum).messages if self.uses_sum else ())
+        return self.messages + (secure_sums.chosen(study).messages if self.uses_sum else ())
 
 
 MIN_ISLANDS = 2
@@ -104,6 +105,12 @@ MIN_ISLANDS = 2
 
 def check_study(protocol: Protocol, study: Study) -> None:
     """Refuse a study that the protocol cannot run, before anybody sees it."""
+    if study.analysis != protocol.analysis:
+        raise StudyError(
+            f"{protocol.name} does not do the analysis {study.analysis!r}",
+            hint=f"analysis = {protocol.analysis!r}",
+            path=("study", "analysis"),
+        )
     _check_parties(protocol, study)
     _check_players(protocol, study)
     _check_releases(protocol, study)
@@ -115,9 +122,17 @@ def check_study(protocol: Protocol, study: Study) -> None:
         )
     study.read_parameters(protocol.parameters)
     if protocol.uses_sum:
-        method = secure_sums.method(study.secure_sum)
-        secure_sums.read_options(method, study.sum_options)
+        _check_sum(protocol, study)
     protocol.check(study)
+
+
+def _check_sum(protocol: Protocol, study: Study) -> None:
+    contributors = sum(len(study.who(role)) for role in protocol.data_roles)
+    method = secure_sums.chosen(study)
+    try:
+        method.check(contributors, secure_sums.read_options(method, study.sum_options))
+    except ParameterError as error:
+        raise StudyError(error.message, hint=error.hint, path=("sum",)) from None
 
 
 def _check_parties(protocol: Protocol, study: Study) -> None:

@@ -222,7 +222,7 @@ def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> N
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
-    method = secure_sums.method(study.secure_sum)
+    method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(

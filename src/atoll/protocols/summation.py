@@ -50,7 +50,7 @@ def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSu
 
 
 def learns(study: Study) -> list[Disclosure]:
-    method = secure_sums.method(study.secure_sum)
+    method = secure_sums.chosen(study)
     return [
         Disclosure(CONTRIBUTOR, method.contributors_see, method.messages),
         Disclosure(RECEIVER, "the sum over all contributors, exactly", method.messages),
@@ -71,6 +71,7 @@ def expect(study: Study, d: int) -> Expectation:
 
 PROTOCOL = Protocol(
     name="sum",
+    analysis="sum",
     title="Secure sum",
     roles={CONTRIBUTOR: contributor, RECEIVER: receiver},
     data_roles=frozenset({CONTRIBUTOR}),

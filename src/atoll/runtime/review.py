@@ -88,7 +88,7 @@ class Review(msgspec.Struct, frozen=True):
 def review_study(study: Study, columns: int | None = None) -> Review:
     """Say what ``study`` means; costs are for tables of so many columns."""
     protocol = protocol_of(study.protocol)
-    method = secure_sums.method(study.secure_sum) if protocol.uses_sum else None
+    method = secure_sums.chosen(study) if protocol.uses_sum else None
     cost, missing = _cost(protocol, study, columns)
     return Review(
         name=study.name,

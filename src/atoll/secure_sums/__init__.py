@@ -18,7 +18,17 @@ METHODS: dict[str, type[SecureSum]] = {
     "lattice": Lattice,
 }
 
-__all__ = ["METHODS", "Cost", "SecureSum", "SumOptions", "expected", "method", "read_options", "session"]
+__all__ = [
+    "METHODS",
+    "Cost",
+    "SecureSum",
+    "SumOptions",
+    "chosen",
+    "expected",
+    "method",
+    "read_options",
+    "session",
+]
 
 
 def method(name: str) -> type[SecureSum]:
@@ -32,6 +42,12 @@ def method(name: str) -> type[SecureSum]:
     return METHODS[name]
 
 
+def chosen(study: Study) -> type[SecureSum]:
+    """The study's method, in the form that its options ask for."""
+    named = method(study.secure_sum)
+    return named.chosen(read_options(named, study.sum_options))
+
+
 def session(
     study: Study,
     net: Network,
@@ -43,8 +59,7 @@ def session(
     name: str = "sum",
 ) -> SecureSum:
     """The study's secure sum between these participants, bound to the study's digest."""
-    named = method(study.secure_sum)
-    return named.chosen(read_options(named, study.sum_options))(
+    return chosen(study)(
         net,
         record,
         contributors=contributors,
@@ -57,5 +72,5 @@ def session(
 
 def expected(study: Study, contributors: int, lengths: list[int]) -> Cost:
     """What the study's secure sum costs for rounds of these lengths and one receiver."""
-    named = method(study.secure_sum)
-    return named.cost(contributors, 1, read_options(named, study.sum_options), lengths)
+    form = chosen(study)
+    return form.cost(contributors, 1, read_options(form, study.sum_options), lengths)

@@ -66,6 +66,7 @@ class SecureSum(ABC):
         self.session = session
         self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
+        self.check(len(contributors), self.options)
         self.present = frozenset(contributors)
         """Whose values are in the latest total (all contributors, unless the method lets some leave)."""
         self._contributed: set[str] = set()
@@ -75,6 +76,11 @@ class SecureSum(ABC):
         """The class that runs a session with these options: this one, unless a method has several forms."""
         del options
         return cls
+
+    @classmethod
+    def check(cls, contributors: int, options: Any) -> None:
+        """Refuse options that so many contributors cannot have. Nothing by default."""
+        del contributors, options
 
     @classmethod
     @abstractmethod

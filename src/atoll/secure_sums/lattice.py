@@ -18,11 +18,15 @@ from typing import Any, Literal
 from atoll import codec, randomness
 from atoll.codec import Message
 from atoll.crypto.hazmat import lattice
+from atoll.crypto.parameters import LATTICE_TABLE
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address
 from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_round
 from atoll.secure_sums.encrypted import CipherSum, EncryptedSum, SumKey, one_key_cost
+
+MAX_MEMBERS = min(row.max_members for row in LATTICE_TABLE if row.collective and not row.insecure)
+MAX_SUMMANDS = min(row.max_summands for row in LATTICE_TABLE if not row.insecure)
 
 
 class LatticeOptions(SumOptions, frozen=True):
@@ -63,17 +67,14 @@ class OpeningShare(Message, frozen=True):
     share: bytes
 
 
-_TRUST = (
-    "With key='collective' an input is safe unless the receiver and all other contributors collude; "
-    "with key='server' it is safe while the receiver and the first contributor do not collude."
-)
-
-
 class LatticeServerKey(EncryptedSum):
     """A session under the receiver's lattice key."""
 
     options_type = LatticeOptions
-    trust = _TRUST
+    trust = (
+        "The sum is safe while the receiver, who holds the key, and the first contributor, who adds the "
+        "ciphertexts, do not collude: together they open every input."
+    )
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
@@ -81,11 +82,16 @@ class LatticeServerKey(EncryptedSum):
         sizes = [lattice.ciphertext_bytes(chosen, n) for n in lengths]
         return one_key_cost(contributors, lattice.key_bytes(chosen), sizes)
 
-    def _plan(self) -> lattice.Plan:
-        return lattice.plan(self.longest)
+    @classmethod
+    def check(cls, contributors: int, options: Any) -> None:
+        if contributors > MAX_SUMMANDS:
+            raise ParameterError(
+                f"a lattice sum has at most {MAX_SUMMANDS} contributors, the study has {contributors}",
+                hint="secure_sum='masks' has no such limit",
+            )
 
     def make_key(self) -> bytes:
-        chosen = self._plan()
+        chosen = lattice.plan(self.longest)
         pair = lattice.keygen(width=chosen.width, parameters=chosen.parameters, seed=randomness.fresh_seed())
         return codec.encode((pair.secret, pair.public))
 
@@ -111,10 +117,10 @@ class LatticeServerKey(EncryptedSum):
 class Lattice(SecureSum):
     """A session under a key that all contributors share; with key='server', :class:`LatticeServerKey`."""
 
-    messages = (*EncryptedSum.messages, KeyNonce, KeyReference, KeyShare, EncryptedInput, OpeningShare)
+    messages = (KeyNonce, KeyReference, KeyShare, SumKey, EncryptedInput, CipherSum, OpeningShare)
     contributors_see = "public keys, and ciphertexts that nobody opens alone"
     options_type = LatticeOptions
-    trust = _TRUST
+    trust = "An input is safe unless the receiver and all other contributors collude."
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -122,10 +128,12 @@ class Lattice(SecureSum):
             raise ParameterError("a sum under a collective key has one receiver")
         self._receiver = self.receivers[0]
         self._plan = lattice.plan(self.longest, collective=True)
-        most = self._plan.parameters.max_members
-        if len(self.contributors) > most:
+
+    @classmethod
+    def check(cls, contributors: int, options: Any) -> None:
+        if contributors > MAX_MEMBERS:
             raise ParameterError(
-                f"a collective key has at most {most} members, the study has {len(self.contributors)}",
+                f"a collective key has at most {MAX_MEMBERS} members, the study has {contributors}",
                 hint="secure_sum='masks' has no such limit",
             )
 
@@ -135,8 +143,6 @@ class Lattice(SecureSum):
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
-        if options.key == "server":
-            return LatticeServerKey.cost(contributors, receivers, options, lengths)
         chosen = lattice.plan(min(sum(lengths), BLOCK_VALUES), collective=True)
         key, sums = lattice.key_bytes(chosen), sum(lattice.ciphertext_bytes(chosen, n) for n in lengths)
         shares = sum(lattice.share_bytes(chosen, n) for n in lengths)

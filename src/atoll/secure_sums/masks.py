@@ -135,6 +135,11 @@ def gen_masked(values: Limbs, me: int, seeds: Mapping[int, bytes], own: bytes | 
     return masked.total()
 
 
+def _threshold(contributors: int, dropouts: int) -> int:
+    """How many neighbours' shares open a backup: all that are left when as many as may have left."""
+    return min(contributors - 1, MAX_NEIGHBOURS) - dropouts
+
+
 class Masks(SecureSum):
     """A session of pairwise masks."""
 
@@ -151,15 +156,17 @@ class Masks(SecureSum):
         self._keys: dict[str, bytes] = {}
         self._index = {address: number for number, address in enumerate(self.contributors)}
         self._answered: set[str] = set()
-        n, dropouts = len(self.contributors), self.options.dropouts
-        self._threshold = min(n - 1, MAX_NEIGHBOURS) - dropouts
-        if dropouts and (dropouts < 0 or self._threshold < 2):
-            raise ParameterError(
-                f"{n} contributors cannot lose {dropouts} and keep their masks safe",
-                hint=f"dropouts may be at most {max(0, min(n - 1, MAX_NEIGHBOURS) - 2)} here",
-            )
-        if dropouts and len(self.receivers) != 1:
+        self._threshold = _threshold(len(self.contributors), self.options.dropouts)
+        if self.options.dropouts and len(self.receivers) != 1:
             raise ParameterError("masks with dropouts have one receiver")
+
+    @classmethod
+    def check(cls, contributors: int, options: Any) -> None:
+        if options.dropouts < 0 or (options.dropouts and _threshold(contributors, options.dropouts) < 2):
+            raise ParameterError(
+                f"{contributors} contributors cannot lose {options.dropouts} and keep their masks safe",
+                hint=f"dropouts may be at most {max(0, _threshold(contributors, 2))} here",
+            )
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:

@@ -127,5 +127,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     check_epsilon(epsilon)
     check_delta(delta)
     return math.exp(
-        float(brentq(lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon, -40.0, 10.0, xtol=1e-12))
+        float(
+            brentq(lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon, -40.0, 10.0, xtol=1e-12)
+        )
     )

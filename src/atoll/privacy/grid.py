@@ -96,7 +96,7 @@ def second_moment_triangle(integers: Integers) -> Integers:
     return pack_triangle(total)
 
 
-def pack_triangle(matrix: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+def pack_triangle(matrix: Integers) -> Integers:
     """[diagonal, upper triangle row by row]."""
     upper = np.triu_indices(matrix.shape[0], 1)
     return np.concatenate([np.diagonal(matrix), matrix[upper]])

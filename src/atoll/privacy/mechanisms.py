@@ -61,7 +61,7 @@ class Crowd:
         arrived = self.owners if present is None else present
         if not self.owners - self.dropouts <= arrived <= self.owners:
             raise ParameterError(
-                f"{arrived} of {self.owners} owners contributed; the study allows {self.dropouts} to be missing"
+                f"{arrived} of {self.owners} owners contributed; only {self.dropouts} may be missing"
             )
         return arrived / self.honest
 

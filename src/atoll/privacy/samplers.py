@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -80,9 +80,7 @@ def bernoulli(stream: Stream, approximate: Floats, exact: Callable[[int, int], D
     distance = words.astype(np.float64) * 2.0**-64 - approximate
     result: Flags = distance < 0.0
     for index in np.flatnonzero(np.abs(distance) <= stream.margin):
-        result[index] = _uniform_is_below(
-            stream, int(words[index]), int(index), lambda digits, at=int(index): exact(at, digits)
-        )
+        result[index] = _uniform_is_below(stream, int(words[index]), int(index), partial(exact, int(index)))
     return result
 
 
@@ -137,9 +135,8 @@ def _draw_counts(stream: Stream, table: _CountTable, count: int) -> Integers:
     for index in np.flatnonzero(at_step | (stream.margin >= 1.0)):
         result[index] = 0
         while not _uniform_is_below(
-            stream, int(words[index]), int(index),
-            lambda digits, at=int(result[index]): table.cdf(at, digits),
-        ):  # fmt: skip
+            stream, int(words[index]), int(index), partial(table.cdf, int(result[index]))
+        ):
             result[index] += 1
     return result
 
@@ -156,14 +153,14 @@ def geometric(stream: Stream, scale: int, count: int) -> Integers:
     missing = np.arange(count)
     while missing.size:
         trial = below(stream, scale, missing.size)
-        kept = bernoulli(
-            stream,
-            np.exp(-trial / scale),
-            lambda index, digits, trial=trial: _exp_negative(Fraction(int(trial[index]), scale), digits),
-        )
+        kept = bernoulli(stream, np.exp(-trial / scale), partial(_exact_geometric, trial, scale))
         remainder[missing[kept]] = trial[kept]
         missing = missing[~kept]
     return remainder + np.int64(scale) * _draw_counts(stream, _unit_geometric(), count)
+
+
+def _exact_geometric(trial: Integers, scale: int, index: int, digits: int) -> Decimal:
+    return _exp_negative(Fraction(int(trial[index]), scale), digits)
 
 
 def _laplace(stream: Stream, scale: int, count: int) -> Integers:
@@ -198,21 +195,16 @@ def discrete_gaussian(
     while missing.size:
         trial = _laplace(stream, scale, missing.size)
         off = np.abs(trial) / sigma - sigma / scale
-        kept = bernoulli(
-            stream,
-            np.exp(-0.5 * off * off),
-            lambda index, digits, trial=trial: _exp_negative(
-                _gaussian_exponent(int(trial[index]), sigma, scale), digits
-            ),
-        )
+        kept = bernoulli(stream, np.exp(-0.5 * off * off), partial(_exact_gaussian, trial, sigma, scale))
         out[missing[kept]] = trial[kept]
         missing = missing[~kept]
     return out
 
 
-def _gaussian_exponent(trial: int, sigma: float, scale: int) -> Fraction:
+def _exact_gaussian(trial: Integers, sigma: float, scale: int, index: int, digits: int) -> Decimal:
     variance = Fraction(sigma) ** 2
-    return (abs(trial) - variance / scale) ** 2 / (2 * variance)
+    off = abs(int(trial[index])) - variance / scale
+    return _exp_negative(off * off / (2 * variance), digits)
 
 
 def polya_share(
@@ -280,9 +272,7 @@ def _logarithmic(stream: Stream, scale: int, count: int) -> Integers:
         kept = bernoulli(
             stream,
             _logarithmic_acceptance(trial, start, ~tail, scale),
-            lambda index, digits, trial=trial, block=block: _exact_logarithmic_acceptance(
-                int(trial[index]), int(block[index]), last, scale, digits
-            ),
+            partial(_exact_logarithmic_acceptance, trial, block, last, scale),
         )
         out[missing[kept]] = trial[kept]
         missing = missing[~kept]
@@ -296,7 +286,10 @@ def _logarithmic_acceptance(trial: Integers, start: Integers, inside: Flags, sca
     return np.asarray(np.where(inside, in_block, in_tail), dtype=np.float64)
 
 
-def _exact_logarithmic_acceptance(trial: int, block: int, last: int, scale: int, digits: int) -> Decimal:
+def _exact_logarithmic_acceptance(
+    trials: Integers, blocks: Integers, last: int, scale: int, index: int, digits: int
+) -> Decimal:
+    trial, block = int(trials[index]), int(blocks[index])
     start = 1 << block
     with localcontext() as context:
         context.prec = digits + 3 * _GUARD_DIGITS + len(str(scale))

@@ -20,7 +20,9 @@ Neighbours = Literal["add-remove", "replace"]
 
 def check_neighbours(neighbours: str) -> None:
     if neighbours not in get_args(Neighbours):
-        raise ParameterError(f"neighbours must be one of {', '.join(get_args(Neighbours))}, got {neighbours!r}")
+        raise ParameterError(
+            f"neighbours must be one of {', '.join(get_args(Neighbours))}, got {neighbours!r}"
+        )
 
 
 def row_sum_l2(bound: float, neighbours: Neighbours) -> float:

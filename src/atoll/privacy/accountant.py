@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from scipy.special import ndtr
 
@@ -37,8 +38,14 @@ class Spent:
         pure = [cost.epsilon for cost in listed if not isinstance(cost, GaussianCost)]
         return cls(math.sqrt(math.fsum(squares)), tuple(sorted(pure)))
 
+    @classmethod
+    def total(cls, parts: Iterable[Spent]) -> Spent:
+        listed = list(parts)
+        pure = chain.from_iterable(part.pure for part in listed)
+        return cls(math.sqrt(math.fsum(part.mu * part.mu for part in listed)), tuple(sorted(pure)))
+
     def __add__(self, other: Spent) -> Spent:
-        return Spent(math.hypot(self.mu, other.mu), tuple(sorted(self.pure + other.pure)))
+        return Spent.total((self, other))
 
     def for_pairs(self) -> Spent:
         """The same releases for neighbours that differ in two rows: one removed, another added."""

@@ -116,16 +116,23 @@ class Ledger:
         run("PRAGMA journal_mode = WAL")
         # A debit is on the disk when its transaction ends, not merely in the page cache.
         run("PRAGMA synchronous = FULL")
+        if self._read_version() != _VERSION:
+            self._create()
+
+    def _read_version(self) -> int:
+        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        if version not in (0, _VERSION):
+            raise PrivacyError(
+                f"the ledger was written by another version ({version}, this one reads {_VERSION})",
+                hint="use the version of Atoll that wrote it",
+            )
+        return version
+
+    def _create(self) -> None:
         with self._transaction():
-            version = run("PRAGMA user_version").fetchone()[0]
-            if version not in (0, _VERSION):
-                raise PrivacyError(
-                    f"the ledger was written by another version ({version}, this one reads {_VERSION})",
-                    hint="use the version of Atoll that wrote it",
-                )
             for statement in filter(str.strip, _SCHEMA.split(";")):
-                run(statement)
-            run(f"PRAGMA user_version = {_VERSION}")
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
 
     def __repr__(self) -> str:
         return f"Ledger({'in memory' if self.path is None else str(self.path)!r})"
@@ -208,8 +215,9 @@ class Ledger:
         budget = self.budget(wanted.identity)
         if budget is None:
             return
-        _, before = _compose(self.debits(wanted.identity))
-        _, after = _compose([*self.debits(wanted.identity), wanted])
+        debits = self.debits(wanted.identity)
+        _, before = _compose(debits)
+        _, after = _compose([*debits, wanted])
         reached = after.epsilon(budget.delta)
         if reached > budget.epsilon * (1.0 + _TOLERANCE):
             raise BudgetExceeded(
@@ -305,10 +313,10 @@ def _read_debit(row: _Row) -> Debit:
 
 def _compose(debits: Sequence[Debit]) -> tuple[Neighbours, Spent]:
     mixed = len({debit.neighbours for debit in debits}) > 1
-    total = Spent()
-    for debit in debits:
-        doubled = mixed and debit.neighbours == "add-remove"
-        total = total + (debit.spent.for_pairs() if doubled else debit.spent)
+    total = Spent.total(
+        debit.spent.for_pairs() if mixed and debit.neighbours == "add-remove" else debit.spent
+        for debit in debits
+    )
     if mixed:
         return "replace", total
     return (debits[0].neighbours if debits else "add-remove"), total

@@ -243,8 +243,7 @@ def finish_second_mean(plan: Plan, centre: Centre, total: Sum) -> Centre:
 
 def _centred(plan: Plan, table: Floats, centre: Centre) -> Floats:
     """Rows cut at the row norm first, as in the first stage, so that an outlier stays what it was."""
-    shrink = plan.row_norm / np.maximum(grid.row_norms(table), plan.row_norm)
-    return np.asarray(table * shrink[:, None] - centre.point)
+    return np.asarray(grid.shorten(table, plan.row_norm) - centre.point)
 
 
 # --- stage 3: the radius ---------------------------------------------------------------------------------

@@ -41,25 +41,32 @@ def checked_rows(rows: npt.ArrayLike, features: int) -> Floats:
 
 
 def row_norms(table: Floats) -> Floats:
-    """Euclidean norms, safe against overflow of the squares."""
+    """Euclidean norms; a row too long for float64 has norm infinity."""
     largest = np.abs(table).max(axis=1, initial=0.0)
     safe = np.where(largest > 0.0, largest, 1.0)
     scaled = table / safe[:, None]
-    return np.asarray(safe * np.sqrt((scaled * scaled).sum(axis=1)))
+    with np.errstate(over="ignore"):
+        return np.asarray(safe * np.sqrt((scaled * scaled).sum(axis=1)))
+
+
+def shorten(table: Floats, radius: float) -> Floats:
+    """Rows longer than ``radius`` are shortened to it."""
+    norms = row_norms(table)
+    # Divided first: the factor radius/norm may underflow where the quotient does not.
+    return np.asarray(
+        np.where((norms > radius)[:, None], table / np.maximum(norms, radius)[:, None] * radius, table)
+    )
 
 
 def cut_to_grid(table: Floats, radius: float) -> Integers:
     """Rows longer than ``radius`` are shortened to it; one unit is radius/2^20."""
-    norms = row_norms(table)
-    shrink = 1.0 / np.maximum(norms, radius)
-    return _truncate(table * shrink[:, None])
+    return _truncate(table / np.maximum(row_norms(table), radius)[:, None])
 
 
 def normalise_to_grid(table: Floats) -> Integers:
     """Every row but a zero row gets full length."""
     norms = row_norms(table)
-    shrink = 1.0 / np.where(norms > 0.0, norms, 1.0)
-    return _truncate(table * shrink[:, None])
+    return _truncate(table / np.where(norms > 0.0, norms, 1.0)[:, None])
 
 
 def _truncate(unit_rows: Floats) -> Integers:

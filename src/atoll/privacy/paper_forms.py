@@ -40,27 +40,32 @@ def laplace_floats(seed: bytes, scale: float, count: int, *domain: str | int) ->
     return np.asarray(-scale * np.sign(uniform) * np.log1p(-2.0 * np.abs(uniform)))
 
 
-def _symmetric(triangle: Floats, features: int) -> Floats:
-    matrix = np.zeros((features, features))
-    matrix[np.triu_indices(features)] = triangle
-    return matrix + np.triu(matrix, 1).T
+def _symmetric(triangles: Floats, features: int) -> Floats:
+    """One mirrored matrix for each row of ``triangles``."""
+    matrices = np.zeros((len(triangles), features, features))
+    upper = np.triu_indices(features)
+    matrices[:, upper[0], upper[1]] = triangles
+    matrices[:, upper[1], upper[0]] = triangles
+    return matrices
 
 
-def gaussian_matrix(seed: bytes, features: int, epsilon: float, delta: float) -> Floats:
-    """Algorithm 2: the upper triangle with its diagonal is N(0, tau^2), mirrored."""
-    tau = classic_gaussian_sigma(epsilon, delta)
-    return _symmetric(tau * gaussian_floats(seed, features * (features + 1) // 2), features)
+def gaussian_matrices(seed: bytes, features: int, epsilon: float, delta: float, count: int = 1) -> Floats:
+    """Algorithm 2, ``count`` times: the upper triangle with its diagonal is N(0, tau^2), mirrored."""
+    tau, size = classic_gaussian_sigma(epsilon, delta), features * (features + 1) // 2
+    return _symmetric(tau * gaussian_floats(seed, count * size).reshape(count, size), features)
 
 
-def laplace_matrix(seed: bytes, features: int, epsilon: float) -> Floats:
+def laplace_matrices(seed: bytes, features: int, epsilon: float, count: int = 1) -> Floats:
     """Symmetric Laplace noise for sensitivity 1, as the other mechanisms here assume."""
-    return _symmetric(laplace_floats(seed, 1.0 / epsilon, features * (features + 1) // 2), features)
+    size = features * (features + 1) // 2
+    return _symmetric(laplace_floats(seed, 1.0 / epsilon, count * size).reshape(count, size), features)
 
 
-def wishart_matrix(seed: bytes, features: int, epsilon: float) -> Floats:
+def wishart_matrices(seed: bytes, features: int, epsilon: float, count: int = 1) -> Floats:
     """Wishart with d+1 degrees of freedom and scale 3/(2 epsilon) for an unnormalised scatter matrix."""
-    draws = gaussian_floats(seed, (features + 1) * features, "wishart").reshape(features + 1, features)
-    return np.asarray(1.5 / epsilon * draws.T @ draws)
+    draws = gaussian_floats(seed, count * (features + 1) * features, "wishart")
+    factors = draws.reshape(count, features + 1, features)
+    return np.asarray(1.5 / epsilon * factors.transpose(0, 2, 1) @ factors)
 
 
 def centred_scatter(rows: Floats) -> Floats:
@@ -69,8 +74,7 @@ def centred_scatter(rows: Floats) -> Floats:
     return np.asarray(rows.T @ rows - np.outer(total, total) / rows.shape[0])
 
 
-def ppca_second_moments(seed: bytes, rows: Floats, epsilon: float) -> Floats:
-    """X^T X/n plus independent Laplace noise of scale 2p/(n epsilon) on every entry of the full matrix."""
-    count, features = rows.shape
-    noise = laplace_floats(seed, 2.0 * features / (count * epsilon), features * features)
-    return np.asarray(rows.T @ rows / count + noise.reshape(features, features))
+def ppca_noise(seed: bytes, rows: int, features: int, epsilon: float, count: int = 1) -> Floats:
+    """Noise on E(X^T X): independent Laplace of scale 2p/(n epsilon) on every entry of the full matrix."""
+    noise = laplace_floats(seed, 2.0 * features / (rows * epsilon), count * features * features, "ppca")
+    return noise.reshape(count, features, features)

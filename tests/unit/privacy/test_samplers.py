@@ -1,6 +1,9 @@
 """Discrete samplers: chi-square against exact probabilities, reproducible, exact whatever the margin."""
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import opendp.prelude as dp
@@ -99,11 +102,14 @@ def test_a_uniform_number_gets_further_bits_until_the_comparison_is_decided():
     further = stream.further_bits(stream.requests, 0, 8)
     # A threshold within the first word's cell: only the second word decides.
     for offset, below in ((1, True), (-1, False)):
-        numerator = (5 << 64) + further + offset
-        found = samplers._uniform_is_below(
-            stream, 5, 0, lambda digits, n=numerator: samplers.Decimal(n) / samplers.Decimal(1 << 128)
-        )
-        assert found is below
+        threshold = Fraction((5 << 64) + further + offset, 1 << 128)
+        assert samplers._uniform_is_below(stream, 5, 0, partial(_as_decimal, threshold)) is below
+
+
+def _as_decimal(value, digits):
+    with localcontext() as context:
+        context.prec = digits
+        return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def test_draws_are_a_function_of_seed_and_domain():

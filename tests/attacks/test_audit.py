@@ -102,26 +102,26 @@ def test_too_little_noise_is_caught():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_pure_epsilon_from_polya_shares_is_tight_and_holds(epsilon):
     moved, crowd = 1 << 20, Crowd(5, 1)
-    noise = LaplaceNoise(moved / epsilon, (Part(RUNS),), crowd)
+    noise = LaplaceNoise(moved / epsilon, (Part(FEWER_RUNS),), crowd)
     sides = [
         value + sum(noise.draw_share(derive(SEED, "pure", side, owner)) for owner in range(crowd.honest))
         for side, value in enumerate((moved, 0))
     ]
     found = audit(*sides, moved)
-    assert epsilon - 0.05 < found.epsilon_at_least < epsilon
+    assert epsilon - 0.1 < found.epsilon_at_least < epsilon
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
 def test_the_whole_run_stays_below_its_epsilon(neighbours):
     """Every stage of a real run, seen by one who knows all other rows and every formula."""
-    epsilon, runs = 1.0, 150
+    epsilon, runs = 4.0, 150
     sides = whole_run_statistics(epsilon, neighbours, runs)
     mu = math.sqrt(sum(stage.cost.mu**2 for stage in dp.Plan(3, 1.0, epsilon, DELTA, neighbours).stages))
     for threshold in (0.0, mu):
         assert audit(*sides, threshold, DELTA).epsilon_at_least < epsilon
     # The attack is a real one: the two sides do differ, by what Gaussian DP says at the most.
     apart = (sides[0].mean() - sides[1].mean()) / sides[1].std()
-    assert 0.3 * mu < apart < mu + 4 * math.sqrt(2 / runs)
+    assert mu / 2 < apart < mu + 4 * math.sqrt(2 / runs)
 
 
 def whole_run_statistics(epsilon, neighbours, runs):

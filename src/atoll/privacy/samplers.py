@@ -13,6 +13,7 @@ number gets as many further bits as it takes. A wider margin therefore never cha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
@@ -36,6 +37,10 @@ DOMAIN = "atoll/privacy/sampler/v1"
 MARGIN = 2.0**-32
 # Above this width a draw of 60 widths would leave int64.
 MAX_WIDTH = 2.0**56
+
+# Tries per draw, about; a wrong guess costs a second round, nothing else.
+_GAUSSIAN_TRIES = 1.35
+_LOGARITHMIC_TRIES = 1.7
 
 _GUARD_DIGITS = 10
 _WORD = 1 << 64
@@ -61,17 +66,24 @@ class Stream:
         )
 
 
+def _collect(count: int, tries_per_draw: float, accepted: Callable[[int], Integers]) -> Integers:
+    """The first ``count`` results of a rejection sampler that is asked for some more tries than it needs."""
+    parts, have = [np.empty(0, dtype=np.int64)], 0
+    while have < count:
+        parts.append(accepted(int((count - have) * tries_per_draw * 1.02) + 16))
+        have += parts[-1].size
+    return np.concatenate(parts)[:count]
+
+
 def below(stream: Stream, bound: int, count: int) -> Integers:
     """Uniform integers in [0, bound), by rejection: no modulo bias."""
-    mask = np.uint64((1 << (bound - 1).bit_length()) - 1)
-    out = np.empty(count, dtype=np.int64)
-    missing = np.arange(count)
-    while missing.size:
-        words = stream.words(missing.size) & mask
-        good = words < np.uint64(bound)
-        out[missing[good]] = words[good].astype(np.int64)
-        missing = missing[~good]
-    return out
+    span = 1 << (bound - 1).bit_length()
+
+    def accepted(tries: int) -> Integers:
+        words = stream.words(tries) & np.uint64(span - 1)
+        return words[words < np.uint64(bound)].astype(np.int64)
+
+    return _collect(count, span / bound, accepted)
 
 
 def bernoulli(stream: Stream, approximate: Floats, exact: Callable[[int, int], Decimal]) -> Flags:
@@ -149,13 +161,12 @@ def _unit_geometric() -> _CountTable:
 
 def geometric(stream: Stream, scale: int, count: int) -> Integers:
     """P[X = k] = (1 - e^(-1/scale)) e^(-k/scale), k >= 0 (CKS Algorithm 2, lines 2-10)."""
-    remainder = np.empty(count, dtype=np.int64)
-    missing = np.arange(count)
-    while missing.size:
-        trial = below(stream, scale, missing.size)
-        kept = bernoulli(stream, np.exp(-trial / scale), partial(_exact_geometric, trial, scale))
-        remainder[missing[kept]] = trial[kept]
-        missing = missing[~kept]
+
+    def accepted(tries: int) -> Integers:
+        trial = below(stream, scale, tries)
+        return trial[bernoulli(stream, np.exp(-trial / scale), partial(_exact_geometric, trial, scale))]
+
+    remainder = _collect(count, 1.0 / (1.0 - math.exp(-1.0)), accepted)
     return remainder + np.int64(scale) * _draw_counts(stream, _unit_geometric(), count)
 
 
@@ -164,15 +175,13 @@ def _exact_geometric(trial: Integers, scale: int, index: int, digits: int) -> De
 
 
 def _laplace(stream: Stream, scale: int, count: int) -> Integers:
-    out = np.empty(count, dtype=np.int64)
-    missing = np.arange(count)
-    while missing.size:
-        size = geometric(stream, scale, missing.size)
-        negative = (stream.words(missing.size) & np.uint64(1)).astype(bool)
-        kept = ~(negative & (size == 0))  # zero must not count twice
-        out[missing[kept]] = np.where(negative, -size, size)[kept]
-        missing = missing[~kept]
-    return out
+    def accepted(tries: int) -> Integers:
+        size = geometric(stream, scale, tries)
+        negative = (stream.words(tries) & np.uint64(1)).astype(bool)
+        once: Flags = ~(negative & (size == 0))  # zero must not count twice
+        return np.where(negative, -size, size)[once]
+
+    return _collect(count, 1.0 + 1.0 / (2.0 * scale), accepted)
 
 
 def discrete_laplace(
@@ -190,15 +199,15 @@ def discrete_gaussian(
     _check_width(sigma)
     stream = Stream(seed, ("gaussian", *domain), margin)
     scale = int(sigma) + 1
-    out = np.empty(count, dtype=np.int64)
-    missing = np.arange(count)
-    while missing.size:
-        trial = _laplace(stream, scale, missing.size)
+
+    def accepted(tries: int) -> Integers:
+        trial = _laplace(stream, scale, tries)
         off = np.abs(trial) / sigma - sigma / scale
-        kept = bernoulli(stream, np.exp(-0.5 * off * off), partial(_exact_gaussian, trial, sigma, scale))
-        out[missing[kept]] = trial[kept]
-        missing = missing[~kept]
-    return out
+        return trial[
+            bernoulli(stream, np.exp(-0.5 * off * off), partial(_exact_gaussian, trial, sigma, scale))
+        ]
+
+    return _collect(count, _GAUSSIAN_TRIES, accepted)
 
 
 def _exact_gaussian(trial: Integers, sigma: float, scale: int, index: int, digits: int) -> Decimal:
@@ -260,23 +269,19 @@ def _logarithmic(stream: Stream, scale: int, count: int) -> Integers:
     2^last plus a geometric variable. The acceptance makes up for the difference: about 0.7.
     """
     last = scale.bit_length()
-    out = np.empty(count, dtype=np.int64)
-    missing = np.arange(count)
-    while missing.size:
-        block = below(stream, last + 1, missing.size)
+
+    def accepted(tries: int) -> Integers:
+        block = below(stream, last + 1, tries)
         start = np.int64(1) << block
-        offset = (stream.words(missing.size) & (start - 1).astype(np.uint64)).astype(np.int64)
+        offset = (stream.words(tries) & (start - 1).astype(np.uint64)).astype(np.int64)
         tail = block == last
         offset[tail] = geometric(stream, scale, int(tail.sum()))
         trial = start + offset
-        kept = bernoulli(
-            stream,
-            _logarithmic_acceptance(trial, start, ~tail, scale),
-            partial(_exact_logarithmic_acceptance, trial, block, last, scale),
-        )
-        out[missing[kept]] = trial[kept]
-        missing = missing[~kept]
-    return out
+        chance = _logarithmic_acceptance(trial, start, ~tail, scale)
+        exact = partial(_exact_logarithmic_acceptance, trial, block, last, scale)
+        return trial[bernoulli(stream, chance, exact)]
+
+    return _collect(count, _LOGARITHMIC_TRIES, accepted)
 
 
 def _logarithmic_acceptance(trial: Integers, start: Integers, inside: Flags, scale: int) -> Floats:

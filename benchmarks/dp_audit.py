@@ -37,7 +37,7 @@ def published_dpdpca(seed: bytes, runs: int) -> tuple[Sides, float, float]:
         centred_scatter(table)[0, 0] + gaussian_matrices(derive(seed, side), 4, 1.0, DELTA, runs)[:, 0, 0]
         for side, table in enumerate((turned, rows))
     ]
-    threshold = centred_scatter_replace(50) + 2.0 * classic_gaussian_sigma(1.0, DELTA)
+    threshold = centred_scatter_replace(50) + 2.25 * classic_gaussian_sigma(1.0, DELTA)
     return (sides[0], sides[1]), threshold, DELTA
 
 

@@ -31,7 +31,7 @@ def local_noise(rows: np.ndarray, owners: int, seed: bytes) -> tuple[float, floa
     """Every owner protects its own moments fully; the sum carries n times the curator's variance."""
     plan = dp.Plan(rows.shape[1], 1.0, EPSILON, DELTA)
     centre = rehearse(plan, [rows], seed).centre
-    shares = [plan.moments.noise.draw_share(derive(seed, owner)) for owner in range(owners)]
+    shares = [plan.moments.draw_share(derive(seed, owner)) for owner in range(owners)]
     total = dp.moments_contribution(plan, rows, centre) + sum(shares)
     components = dp.spectrum(dp.finish_moments(plan, centre, total)).components[:K]
     return captured(components, centred_scatter(rows)), variance(sum(shares), rows.shape[1])
@@ -40,7 +40,7 @@ def local_noise(rows: np.ndarray, owners: int, seed: bytes) -> tuple[float, floa
 def distributed_noise(rows: np.ndarray, owners: int, seed: bytes) -> tuple[float, float]:
     plan = dp.Plan(rows.shape[1], 1.0, EPSILON, DELTA, crowd=Crowd(owners, 1) if owners > 1 else CURATOR)
     run = rehearse(plan, np.array_split(rows, owners), seed)
-    shares = [plan.moments.noise.draw_share(derive(seed, owner)) for owner in range(owners)]
+    shares = [plan.moments.draw_share(derive(seed, owner)) for owner in range(owners)]
     return captured(run.spectrum.components[:K], centred_scatter(rows)), variance(sum(shares), rows.shape[1])
 
 

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -74,9 +75,12 @@ def staged(crowd: Crowd, **options: str) -> Method:
     return components
 
 
-def joint(rows: np.ndarray, k: int, epsilon: float, seed: bytes) -> np.ndarray:
-    plan = JointPlan(rows.shape[1], 1.0, epsilon, DELTA)
-    return top(finish_joint(plan, joint_contribution(plan, rows) + plan.noise.draw_share(seed)), k)
+def joint(shape: Literal["frobenius", "triangle"]) -> Method:
+    def components(rows: np.ndarray, k: int, epsilon: float, seed: bytes) -> np.ndarray:
+        plan = JointPlan(rows.shape[1], 1.0, epsilon, DELTA, shape=shape)
+        return top(finish_joint(plan, joint_contribution(plan, rows) + plan.noise.draw_share(seed)), k)
+
+    return components
 
 
 def as_printed(rows: np.ndarray, k: int, epsilon: float, seed: bytes) -> np.ndarray:
@@ -91,7 +95,8 @@ METHODS: dict[str, Method] = {
     OURS: staged(TEN),
     "ours: trusted curator": staged(CURATOR),
     "ours: rows=clip, 10 islands": staged(TEN, rows="clip"),
-    "joint release, curator": joint,
+    "joint release, curator": joint("frobenius"),
+    "joint release, triangle noise": joint("triangle"),
     "as printed (not private)": as_printed,
 }
 

@@ -47,7 +47,7 @@ def distributed_run(rows, owners=10):
     plan = dp.Plan(20, 1.0, 1.0, 1e-5, crowd=Crowd(owners, 1))
     centre = dp.Centre(rows.mean(axis=0), float(len(rows)), 1.0)
     exact = dp.moments_contribution(plan, rows, centre)
-    shares = [plan.moments.noise.draw_share(derive(SEED, owner)) for owner in range(owners)]
+    shares = [plan.moments.draw_share(derive(SEED, owner)) for owner in range(owners)]
     return plan, exact, shares
 
 

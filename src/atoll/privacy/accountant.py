@@ -84,10 +84,13 @@ def gaussian_guess_accuracy(mu: float) -> float:
 def in_words(epsilon: float, delta: float | None, neighbours: str = "add-remove") -> str:
     """One sentence for a person who signs a release."""
     accuracy = guess_accuracy(epsilon, delta or 0.0)
-    question = "whether one row is in the data" if neighbours == "add-remove" else "about one row"
     if accuracy > 0.995:
-        return f"no useful bound: an attacker who knows all other rows may be nearly sure {question}"
-    return f"an attacker who knows all other rows improves a 50:50 guess {question} to at most {accuracy:.0%}"
+        return "no useful bound: an attacker who knows all other rows may be nearly sure about one row"
+    question = " (whether it is in the data at all)" if neighbours == "add-remove" else ""
+    return (
+        "an attacker who knows all other rows improves a 50:50 guess about one row to at most "
+        f"{accuracy:.0%}{question}"
+    )
 
 
 def exact_delta(spent: Spent, epsilon: float) -> float:

@@ -1,7 +1,7 @@
 """Private mean, radius and second moments: pure steps around any secure sum.
 
 Every stage has three parts. An owner forms its *contribution*, a vector of integers; it draws its
-noise share (``noise.draw_share``) and adds it; whoever receives the sum *finishes* the stage, from
+noise share (``Stage.draw_share``) and adds it; whoever receives the sum *finishes* the stage, from
 public numbers alone. The stages:
 
 1. ``first_mean``     rows cut at the public row norm; sum and number of rows.
@@ -44,11 +44,14 @@ from atoll.privacy.mechanisms import (
     symmetric_parts,
 )
 from atoll.privacy.sensitivity import Neighbours
+from atoll.randomness import derive
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Sum = npt.ArrayLike  # what a secure sum returns: integers of any width
 Rows = Literal["normalise", "clip"]
+
+_STAGE_DOMAIN = "atoll/privacy/stage/v1"
 
 # Counts travel in these units, so that a noise share is many grid units wide.
 COUNT_UNITS = grid.ROW_UNITS
@@ -59,11 +62,12 @@ FIRST_MEAN_SHARE = 0.10
 SECOND_MEAN_SHARE = 0.10
 RADIUS_SHARE = 0.05
 
-# Distances from the centre: bins of ratio sqrt(2), from 2^-10 to 2 row norms.
-_BINS_PER_OCTAVE = 2
+# Distances from the centre: bins of ratio 2^(1/4), from 2^-10 to 2 row norms.
+_BINS_PER_OCTAVE = 4
 _OCTAVES_BELOW = 10
-# The radius leaves about this part of the rows uncut.
-_UNCUT = 0.9
+# The radius leaves about this part of the rows uncut. A wider one adds more noise than it takes away in
+# distortion, on the public tables of benchmarks/dp_utility.py; the median is what breaks down last.
+_UNCUT = 0.5
 # Below this part of the row norm the second step's radius does not go.
 _SMALLEST_RADIUS = 0.05
 # A noisy number of rows is not believed below this, nor below its own noise.
@@ -77,6 +81,10 @@ class Stage:
     name: str
     noise: Noise
     cost: Cost
+
+    def draw_share(self, seed: bytes) -> Integers:
+        """One owner's noise for this stage; the same seed gives other stages other noise."""
+        return self.noise.draw_share(derive(seed, _STAGE_DOMAIN, self.name))
 
 
 @dataclass(frozen=True)
@@ -264,7 +272,7 @@ def radius_contribution(plan: Plan, rows: npt.ArrayLike, centre: Centre) -> Inte
 
 
 def finish_radius(plan: Plan, centre: Centre, total: Sum) -> Centre:
-    """The first edge below which about nine rows of ten lie."""
+    """The first edge below which about half of the rows lie."""
     counts = np.asarray(total).astype(np.float64) / COUNT_UNITS
     reached = np.cumsum(counts)
     target = _UNCUT * max(float(reached[-1]), _SMALLEST_COUNT)

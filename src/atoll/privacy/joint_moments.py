@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,8 @@ class JointPlan:
     crowd: Crowd = CURATOR
     sum_weight: float = 1.0
     count_weight: float = 1.0
+    # "triangle": the same width on and off the diagonal. As private, and wider off it by sqrt(2).
+    shape: Literal["frobenius", "triangle"] = "frobenius"
 
     @property
     def cost(self) -> GaussianCost:
@@ -52,8 +55,9 @@ class JointPlan:
         """Widths relative to the moments' grid, which is 2^20 times finer than that of v and N."""
         private_count = self.neighbours == "add-remove"
         count_width = 1.0 / (self.count_weight * grid.ROW_UNITS) if private_count else 0.0
+        triangle = (Part(grid.triangle_size(self.features)),)
         parts = (
-            *symmetric_parts(self.features),
+            *(symmetric_parts(self.features) if self.shape == "frobenius" else triangle),
             Part(self.features, 1.0 / (self.sum_weight * grid.ROW_UNITS)),
             Part(1, count_width),
         )

@@ -339,7 +339,7 @@ def _same_release(one: Debit, other: Debit) -> bool:
 
 
 def _check_identity(identity: str) -> None:
-    if not identity.strip():
+    if not identity or identity != identity.strip():  # a stray blank must not give a fresh budget
         raise ParameterError(
             "a private release needs the identity of the data set it is made from",
             hint="name the data set as its owner knows it; a new file of the same people is no new data set",

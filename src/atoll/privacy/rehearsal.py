@@ -36,7 +36,7 @@ def rehearse(plan: dp.Plan, islands: Sequence[npt.ArrayLike], seed: bytes) -> Re
     sums: dict[str, Integers] = {}
 
     def add_up(stage: dp.Stage, contributions: list[Integers]) -> Integers:
-        shares = [stage.noise.draw_share(derive(seed, stage.name, owner)) for owner in range(len(islands))]
+        shares = [stage.draw_share(derive(seed, owner)) for owner in range(len(islands))]
         sums[stage.name] = np.sum([*contributions, *shares], axis=0)
         return sums[stage.name]
 

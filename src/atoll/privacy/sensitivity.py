@@ -1,4 +1,4 @@
-"""How far one row moves a statistic. Closed forms; each is attained by some pair of neighbours.
+"""How far one row moves a statistic: closed forms, attained by some pair of neighbours unless said otherwise.
 
 Neighbours: ``add-remove`` (one row more or less; the number of rows is private) or ``replace`` (one
 row becomes another; the number of rows is public). Rows have Euclidean norm at most B.

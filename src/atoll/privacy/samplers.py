@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.errors import ParameterError
-from atoll.randomness import expand, expand_words
+from atoll.randomness import derive, expand, expand_words
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -46,24 +46,24 @@ _GUARD_DIGITS = 10
 _WORD = 1 << 64
 
 
-@dataclass
 class Stream:
     """Uniform words from a seed; every request has its own counter, so no word serves twice."""
 
-    seed: bytes = field(repr=False)
-    domain: tuple[str | bytes | int, ...]
-    margin: float = MARGIN
-    requests: int = 0
+    def __init__(self, seed: bytes, domain: tuple[str | bytes | int, ...], margin: float = MARGIN) -> None:
+        self._key = derive(seed, DOMAIN, *domain)
+        self.margin = margin
+        self.requests = 0
+
+    def __repr__(self) -> str:
+        return f"Stream({self.requests} requests)"
 
     def words(self, count: int) -> Words:
         self.requests += 1
-        return expand_words(self.seed, count, DOMAIN, *self.domain, self.requests)
+        return expand_words(self._key, count, "words", self.requests)
 
     def further_bits(self, request: int, index: int, n_bytes: int) -> int:
         """More bits of one uniform number, from a stream of their own."""
-        return int.from_bytes(
-            expand(self.seed, n_bytes, DOMAIN, *self.domain, request, "further", index), "big"
-        )
+        return int.from_bytes(expand(self._key, n_bytes, "further", request, index), "big")
 
 
 def _collect(count: int, tries_per_draw: float, accepted: Callable[[int], Integers]) -> Integers:

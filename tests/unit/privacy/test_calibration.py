@@ -11,6 +11,7 @@ from mpmath import mp, mpf, ncdf
 
 from atoll.errors import ParameterError
 from atoll.privacy import calibration as cal
+from atoll.privacy.mechanisms import MIN_SHARE_WIDTH
 
 GRID = [(epsilon, delta) for epsilon in (0.01, 0.1, 0.5, 1, 2, 5, 10) for delta in (1e-3, 1e-5, 1e-8, 1e-12)]
 
@@ -100,9 +101,23 @@ def test_the_inflation_covers_the_grid(sigma, mu):
             assert exact <= cal.gdp_delta(stated, epsilon)
 
 
-def test_sums_of_shares_are_discrete_gaussian_to_all_practical_purposes():
-    """Kairouz, Liu and Steinke 2021: distance at most 10 sum over k of exp(-2 pi^2 s^2 k/(k+1))."""
-    assert 10 * 1000 * math.exp(-2 * math.pi**2 * 16.0**2 / 2) < 1e-300
+def divergence_of_summed_shares(width):
+    """Largest log-ratio between the sum of two discrete Gaussians and one of twice the variance."""
+    support = np.arange(-int(20 * width) - 20, int(20 * width) + 21)
+    share = np.exp(-(support**2) / (2 * width**2))
+    share /= share.sum()
+    total = np.convolve(share, share, mode="same")
+    whole = np.exp(-(support**2) / (4 * width**2))
+    whole /= whole.sum()
+    bulk = np.abs(support) <= 6 * width
+    return np.abs(np.log(total[bulk] / whole[bulk])).max()
+
+
+def test_sums_of_wide_shares_are_discrete_gaussian():
+    """From 16 grid units on the difference is below rounding; narrow shares would show it."""
+    assert divergence_of_summed_shares(MIN_SHARE_WIDTH) < 1e-10
+    assert divergence_of_summed_shares(1.0) < 1e-3
+    assert divergence_of_summed_shares(0.4) > 0.1
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1e-5, 2.0, math.nan])

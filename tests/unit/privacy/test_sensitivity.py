@@ -58,6 +58,20 @@ def test_one_norms_are_attained_when_a_row_is_added(features):
         assert moved <= sens.second_moments_triangle_l1(1, features, "replace")
 
 
+@pytest.mark.parametrize("features", [1, 3, 8, 16])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_pure_epsilon_of_published_ppca(features, epsilon):
+    """Noise for sensitivity p/n at epsilon/2; a row of ones really moves X^T X/n by p^2/n, or p(p+1)/2n."""
+    count = 2000
+    scale = 2 * features / (count * epsilon)
+    moved = np.ones((features, features)) / count
+    mean = features / count / scale
+    full, triangle = moved.sum() / scale, moved[np.triu_indices(features)].sum() / scale
+    assert mean == pytest.approx(epsilon / 2)
+    assert mean + full == pytest.approx((features + 1) * epsilon / 2)
+    assert mean + triangle == pytest.approx((features + 3) * epsilon / 4)
+
+
 @pytest.mark.parametrize(("w", "u"), [(0.0, 0.0), (0.5, 1.0), (1.3, 0.2), (3.0, 1.0)])
 @pytest.mark.parametrize("bound", [1.0, 0.7])
 def test_joint_release_sensitivity(bound, w, u):

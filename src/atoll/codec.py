@@ -8,6 +8,7 @@ read-only view of the message's bytes: nothing is copied, nothing is ever unpick
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, Union, get_origin
@@ -131,7 +132,7 @@ class Decoder(Generic[M]):
 
 
 def _without_values(error: Exception) -> str:
-    return str(error).split("\n", 1)[0][:200]
+    return re.sub(r"'[^']*'", "'...'", str(error).split("\n", 1)[0][:200])
 
 
 def decode(data: bytes | memoryview, kind: Any = Any, *, limit: int = MAX_MESSAGE_BYTES) -> Any:

@@ -135,3 +135,7 @@ def one_of(given: str, known: Iterable[str], what: str = "one of") -> str:
     near = difflib.get_close_matches(given, known, n=1)
     listing = f"{what} {', '.join(known)}"
     return f"did you mean {near[0]!r}? {listing}" if near else listing
+
+
+class MissingIslands(UserWarning):
+    """Some islands left during the run, as the study allows; the result is of the others."""

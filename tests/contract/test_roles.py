@@ -9,10 +9,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import EXAMPLES, Example, pppca
+from tests.examples import EXAMPLES, Example, frames, pppca
 
+import atoll
 from atoll.codec import Decoder, Message
-from atoll.errors import AtollError, Deadlock, RoleFailed, RunError
+from atoll.data.island import as_islands
+from atoll.errors import AtollError, Deadlock, RoleFailed, RunError, StudyError
 from atoll.network import Address
 from atoll.protocols import PROTOCOLS, protocol_of
 from atoll.runtime.execute import run_study
@@ -21,6 +23,7 @@ from atoll.runtime.links import FaultyLink, Frame
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
+from atoll.study.model import Party
 
 
 class Tap(Observer):
@@ -95,6 +98,8 @@ def test_a_role_receives_only_what_the_study_says(name: str) -> None:
         received[address.role] |= {type(decoder.decode(data)) for _, data in inbox if data is not None}
     for role, kinds in received.items():
         assert kinds <= allowed[role], role
+        # And nothing is announced that does not come: an announcement that is too wide hides a leak.
+        assert allowed[role] <= kinds, role
 
 
 def test_providers_receive_shares_mean_n_and_t_and_the_server_only_sums_of_shares() -> None:
@@ -231,3 +236,52 @@ def test_bandwidth_slows_large_messages() -> None:
     per_link = max(cost.bytes_sent for cost in fast.roles.values()) / 4
     slow = run_study(example.study, example.islands, engine=LocalEngine(bandwidth=per_link / 0.2))
     assert slow.result.transcript.wall_seconds > 0.1
+
+
+@pytest.mark.parametrize("cores", [1, 3])
+def test_a_large_table_gives_the_same_bytes_on_any_number_of_cores(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    example = pppca()
+    islands = as_islands({name: rng.normal(size=(40_000, 12)) + 1e3 for name in example.islands})
+    study = structs.replace(example.study, parameters={"n_components": 2})
+    tap = tapped(Example(study, islands))
+    monkeypatch.setattr("atoll.threads.cores", lambda: cores)
+    for address, record in tap.records.items():
+        island = islands.get(address.party)
+        _, sent = replay(protocol_of("pppca"), study, address, island, record.drawn, tap.inboxes[address])
+        assert sent == tap.outboxes[address]
+
+
+def test_a_role_run_again_on_other_data_is_stopped_before_it_sends_them() -> None:
+    example = pppca()
+    tap = tapped(example)
+    address = example.study.who("provider")[0]
+    other = as_islands(frames())[address.party]
+    other._table.iloc[0, 0] += 1.0  # type: ignore[union-attr]
+    with pytest.raises(RunError, match="not those of the recorded run"):
+        replay(
+            protocol_of("pppca"),
+            example.study,
+            address,
+            other,
+            tap.records[address].drawn,
+            tap.inboxes[address],
+        )
+
+
+def test_no_party_is_server_and_provider_at_once() -> None:
+    example = pppca()
+    parties = (
+        Party("hospital-0", ("provider", "server")),
+        *example.study.parties[1:3],
+        example.study.parties[4],
+    )
+    with pytest.raises(StudyError, match="'hospital-0' cannot be both provider and server"):
+        run_study(structs.replace(example.study, parties=parties), example.islands)
+
+
+def test_a_party_is_not_called_like_a_role_that_it_does_not_play() -> None:
+    with pytest.raises(StudyError, match="cannot be called 'consumer'"):
+        atoll.PCA(2).fit({"consumer": np.eye(4), "b": np.eye(4) + 1})

@@ -160,6 +160,7 @@ def test_the_mask_graph_stays_connected_whoever_colludes(n: int) -> None:
 # ---- leaving ----
 
 
+@pytest.mark.filterwarnings("ignore::atoll.errors.MissingIslands")
 @pytest.mark.parametrize("dies_at", range(1, 14))
 def test_a_contributor_may_leave_at_any_message(dies_at: int) -> None:
     """Masks with dropouts: the sum is over those who stayed to send theirs; never a wrong number."""
@@ -175,7 +176,8 @@ def test_a_contributor_may_leave_at_any_message(dies_at: int) -> None:
 def test_two_may_leave_at_different_moments() -> None:
     vectors = {f"i{i}": np.array([10.0**i]) for i in range(6)}
     engine = LocalEngine(faults=Faults(crash={"i1/contributor": 8, "i4/contributor": 13}))
-    assert atoll.secure_sum(vectors, "masks", dropouts=2, engine=engine)[0] == 111111 - 10
+    with pytest.warns(atoll.errors.MissingIslands, match="i1 left"):
+        assert atoll.secure_sum(vectors, "masks", dropouts=2, engine=engine)[0] == 111111 - 10
 
 
 def test_more_leaving_than_allowed_is_an_error_that_names_them() -> None:
@@ -196,11 +198,13 @@ def test_pca_goes_on_without_an_island_that_left_early_and_stops_when_it_left_la
     rng = np.random.default_rng(0)
     tables = {f"i{i}": rng.normal(size=(20, 3)) for i in range(5)}
     early = LocalEngine(faults=Faults(crash={"i3/provider": 6}))
-    left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
+    with pytest.warns(atoll.errors.MissingIslands, match="i3 left"):
+        left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
+    assert left.islands_ == ["i0", "i1", "i2", "i4"]
     stayed = atoll.PCA(2).fit({name: X for name, X in tables.items() if name != "i3"})
     np.testing.assert_allclose(left.components_, stayed.components_, atol=1e-12)
     late = LocalEngine(faults=Faults(crash={"i3/provider": 14}))
-    with pytest.raises(PartyLeft, match="i3 left after the mean was opened"):
+    with pytest.raises(PartyLeft, match="i3 left after an earlier sum was opened"):
         atoll.PCA(2, secure_sum="masks", dropouts=1, engine=late).fit(tables)
 
 
@@ -225,3 +229,27 @@ def test_a_receiver_that_asks_for_too_much_is_refused() -> None:
 def test_unknown_options_are_refused() -> None:
     with pytest.raises(AtollError, match="dropout"):
         atoll.secure_sum([[1.0], [2.0]], "shares", dropout=1)
+
+
+def test_the_stated_collusion_bound_counts_dropouts() -> None:
+    options = secure_sums.read_options(masks.Masks, {"dropouts": 3})
+    assert "up to 5 of 10 islands" in masks.Masks.trust(10, options)
+    with pytest.raises(AtollError, match="cannot lose 5"):
+        masks.Masks.check(10, secure_sums.read_options(masks.Masks, {"dropouts": 5}))
+
+
+def test_two_sums_at_once_give_blas_its_threads_back() -> None:
+    from threading import Thread
+
+    from threadpoolctl import threadpool_info
+
+    def threads() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = threads()
+    runs = [Thread(target=atoll.secure_sum, args=([np.ones(10_000)] * 3,)) for _ in range(4)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert threads() == before

@@ -78,6 +78,32 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         DataError,
         "south: column 'dose' holds text at row 17",
     ),
+    "dates": (
+        lambda: atoll.PCA().fit({"north": FRAME, "south": FRAME.assign(dose=pd.Timestamp("2026-01-01"))}),
+        DataError,
+        "south: column 'dose' holds dates or times",
+    ),
+    "a masked array": (
+        lambda: atoll.PCA().fit({"north": X, "south": np.ma.masked_less(X, 0)}),
+        DataError,
+        "south: a masked array",
+    ),
+    "equal names": (
+        lambda: atoll.PCA().fit({1: X, "1": X}),
+        ParameterError,
+        "two islands have the same name",
+    ),
+    "an option of the wrong type": (
+        lambda: atoll.PCA(standardize="False").fit([X, X]),
+        ParameterError,
+        "standardize='False' must be True or False",
+    ),
+    "no engine": (lambda: atoll.PCA(engine="local").fit([X, X]), ParameterError, "is not an engine"),
+    "an array where nothing is meant": (
+        lambda: atoll.PCA(bounds=np.ones(4)).fit([X, X]),
+        ParameterError,
+        "bounds=.* means nothing",
+    ),
     "one dimension": (lambda: atoll.PCA().fit([X[0], X[1]]), DataError, "island-0: expected 2D array"),
     "no rows": (
         lambda: atoll.PCA().fit({"north": X, "south": X[:0]}),
@@ -124,7 +150,10 @@ def test_bad_input(name: str) -> None:
     call, kind, words = CASES[name]
     with pytest.raises(kind, match=words) as caught:
         call()
-    assert caught.value.hint or name in {"nan in the last row", "one dimension"} or caught.value.message
+    error: BaseException | None = caught.value
+    while error is not None:  # no cause along the way quotes a cell
+        assert "pending" not in str(error)
+        error = error.__context__
 
 
 def test_text_in_a_csv_is_named_with_its_line(tmp_path: Path) -> None:

@@ -138,6 +138,39 @@ def test_awkward_tables(case: tuple[list[np.ndarray], bool]) -> None:
         assert_same_pca(mine, islands, pooled)
 
 
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e9])
+def test_means_far_larger_than_deviations(offset: float) -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 6)) @ np.diag([3, 2.5, 2, 1.5, 1.2, 1]) + offset
+    islands = np.array_split(X[np.argsort(X[:, 0])], 3)
+    mine = atoll.PCA(n_components=None).fit(islands)
+    assert_same_mean(mine, X)
+    # Projections are as good as a double holds the mean; variances and components are better.
+    theirs = sklearn.decomposition.PCA(svd_solver="full").fit(X - offset)
+    np.testing.assert_allclose(mine.explained_variance_, theirs.explained_variance_, rtol=TOLERANCE)
+    np.testing.assert_allclose(mine.components_, theirs.components_, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("value", [1e12 / 3, 1e15 / 3, 0.1])
+def test_a_constant_column_stays_constant_however_large(value: float) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[:, 0] = value
+    mine = atoll.PCA(n_components=None, standardize=True).fit([X[:50], X[50:120], X[120:]])
+    reference = sklearn.decomposition.PCA(svd_solver="full").fit(StandardScaler().fit_transform(X[:, 1:]))
+    np.testing.assert_allclose(mine.explained_variance_[:2], reference.explained_variance_, rtol=1e-8)
+    assert mine.explained_variance_[2] < 1e-8
+    assert mine.scale_[0] == 1.0
+
+
+def test_deviations_below_the_grid_are_an_error() -> None:
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    with pytest.raises(atoll.errors.RangeOverflow, match="'x0' deviates by less"):
+        atoll.PCA(2).fit([X[:50] * 1e-14, X[50:] * 1e-14])
+    with pytest.raises(atoll.errors.RangeOverflow, match="'x1' deviates by less"):
+        atoll.PCA(2, standardize=True).fit([X[:50] * [1, 1e-16, 1], X[50:] * [1, 1e-16, 1]])
+    assert atoll.PCA(2).fit([X[:50] * [1, 1e-16, 1], X[50:] * [1, 1e-16, 1]]).n_samples_ == 100
+
+
 def test_columns_of_1e9_beside_1e_minus_6_standardised() -> None:
     rng = np.random.default_rng(3)
     latent = rng.normal(size=(300, 3))

@@ -111,3 +111,24 @@ def test_a_damaged_result_is_refused(tmp_path: Any, damage: Any) -> None:
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(atoll.errors.DataError):
         atoll.load_result(path)
+
+
+def test_a_stored_estimator_holds_what_was_released_and_no_more() -> None:
+    import pickle
+
+    wine = load_wine().data
+    mine = atoll.PCA(2).fit([wine[:60], wine[60:]])
+    server = next(address for address in mine.learned_ if address.role == "server")
+    assert "covariance" in mine.learned_[server].inherent
+    again = pickle.loads(pickle.dumps(mine))  # noqa: S301
+    assert not again.learned_[server].inherent
+    np.testing.assert_array_equal(again.components_, mine.components_)
+
+
+def test_a_second_fit_leaves_nothing_of_the_first() -> None:
+    wine = load_wine(as_frame=True).data
+    mine = atoll.PCA(2).fit([wine[:60], wine[60:]])
+    mine.fit([wine[:60].to_numpy(), wine[60:].to_numpy()])
+    assert not hasattr(mine, "feature_names_in_")
+    mine.set_params(protocol="separate").fit([wine[:60], wine[60:]])
+    assert not hasattr(mine, "components_")

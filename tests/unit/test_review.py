@@ -164,14 +164,21 @@ def test_the_markdown_has_every_part_and_every_party() -> None:
         "Residual risks",
     ):
         assert f"\n## {heading}\n" in text
-    for words in ("p0, p1, p2", "office", "lab", a_study().digest, "colludes with no provider", "M-2"):
+    for words in (
+        "p0, p1, p2",
+        "office",
+        "lab",
+        a_study().digest,
+        "colludes with no provider",
+        "up to 1 of the 3",
+    ):
         assert words in text
 
 
 def test_projections_are_called_data_about_single_records() -> None:
     assert "data about single records" in as_markdown(review_study(a_study()))
     quiet = as_markdown(review_study(a_study(release={"components": ("provider",)})))
-    assert "No message describes a single record" in quiet
+    assert "No message is about a single record" in quiet
 
 
 def test_a_name_cannot_break_the_markdown() -> None:

@@ -58,6 +58,7 @@ class Island:
     def from_frame(cls, frame: Any, *, name: str = "island") -> Island:
         """A pandas or polars frame."""
         if type(frame).__module__.split(".")[0] == "polars":
+            frame = frame.collect() if hasattr(frame, "collect") else frame
             frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
         if not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
@@ -108,9 +109,17 @@ class Island:
         return np.column_stack([self._as_floats(self._column(c), [c]) for c in columns])
 
     def labels(self, column: str) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
-        """A label column as codes and the classes they stand for; numbers stand for themselves."""
+        """A label column: numbers as they are, text as codes and the classes they stand for."""
         values = self._column(column)
-        if values.dtype.kind in "fiub":
+        missing = np.asarray(pd.isna(values))
+        if missing.any():
+            raise DataError(
+                f"{self.name}: the label {column!r} is missing at {self.place(int(np.argmax(missing)))}",
+                hint="drop the row, or give it a label",
+            )
+        if values.dtype.kind in "iub":
+            return values.astype(np.bool_ if values.dtype.kind == "b" else np.int64), ()
+        if values.dtype.kind == "f":
             return values.astype(np.float64), ()
         classes, codes = np.unique(values.astype(str), return_inverse=True)
         return codes.astype(np.int64), tuple(str(c) for c in classes)
@@ -128,11 +137,17 @@ class Island:
     def _as_floats(self, values: npt.NDArray[Any], columns: Sequence[str]) -> Matrix:
         if values.dtype.kind == "c":
             raise DataError(f"{self.name}: complex data not supported")
-        try:
-            return np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        if values.dtype.kind in "mM":
+            raise DataError(
+                f"{self.name}: column {columns[0]!r} holds dates or times where numbers are needed",
+                hint="turn it into a number first, for example days since a public date",
+            )
+        converted = _floats_or_none(values)
+        if converted is None:
+            # Raised here rather than where the conversion failed, whose error quotes the cell.
             self._raise_for_text(np.atleast_2d(values.T).T, columns)
-            raise
+            raise DataError(f"{self.name}: column {columns[0]!r} cannot be read as numbers")
+        return converted
 
     def _raise_for_text(self, values: npt.NDArray[Any], columns: Sequence[str]) -> None:
         for j, column in enumerate(columns):
@@ -157,10 +172,17 @@ class Island:
             seen.add(column)
 
 
+def _floats_or_none(values: npt.NDArray[Any]) -> Matrix | None:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def _is_number(value: object) -> bool:
     try:
         float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
@@ -169,6 +191,10 @@ def _as_table(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     if hasattr(array, "tocsr"):
         raise DataError(
             f"{name}: a sparse matrix cannot be used", hint="X.toarray() makes it dense; PCA centres anyway"
+        )
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(
+            f"{name}: a masked array cannot be used", hint="fill the masked values, or drop the rows"
         )
     table = np.asarray(array)
     if table.ndim != 2:
@@ -220,6 +246,8 @@ def as_island(name: str, data: Any) -> Island:
 def as_islands(data: Any) -> dict[str, Island]:
     """A list or a mapping of islands' data; a bare table is refused."""
     if isinstance(data, Mapping):
+        if len({str(name) for name in data}) < len(data):
+            raise ParameterError("two islands have the same name", hint="names are compared as text")
         return {str(name): as_island(str(name), value) for name, value in data.items()}
     if isinstance(data, list | tuple):
         return as_islands({f"island-{i}": value for i, value in enumerate(data)})

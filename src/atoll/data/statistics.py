@@ -1,87 +1,100 @@
 """Local statistics in one pass over the rows: count, mean and centred scatter, block by block.
 
 Blocks are merged by the pairwise update of Chan, Golub and LeVeque (1983), so a table is read once, in
-pieces that fit the cache, on all cores. A block is centred before it is squared only where that matters:
-where a column's mean is so large beside its deviation that the difference of squares would lose digits.
+pieces that fit the cache, on all cores. A table whose means are large beside its deviations is read
+relative to its first row: means are kept as that row plus a small difference, and digits that a double
+cannot hold are never asked of it.
+
+The blocks and their order follow from the table's shape alone: the same table gives the same bits,
+however many cores work on it.
 """
 
 from __future__ import annotations
 
 from functools import reduce
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from atoll.data.island import Island, Matrix
 from atoll.errors import DataError
-from atoll.threads import cores, in_threads
+from atoll.threads import in_threads
 
 BLOCK_BYTES = 1 << 21
+_BLOCKS_PER_SPAN = 8
 
 # Squared mean over variance of a column up to which squares are formed before centring: a difference of
 # squares then loses 4 of a double's nearly 16 digits.
 _HARMLESS_MEAN = 1e4
 
-# Below so many rows a second thread costs more than it brings.
-_ROWS_PER_THREAD = 4096
-
 
 class Moments(NamedTuple):
-    """n, mean and scatter about that mean."""
+    """n, the mean as ``base + delta``, and the scatter about it."""
 
     n: int
-    mean: Matrix
+    base: Matrix
+    delta: Matrix
     scatter: Matrix
+
+    @property
+    def mean(self) -> Matrix:
+        return self.base + self.delta
 
 
 def moments(X: Matrix, island: Island, columns: tuple[str, ...]) -> Moments:
     """The table's moments; a missing or infinite value is refused with its place."""
     if len(X) == 0:
         raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
-    threads = max(1, min(cores(), len(X) // _ROWS_PER_THREAD))
-    bounds = np.linspace(0, len(X), threads + 1).astype(int)
-    spans = [slice(start, stop) for start, stop in pairwise(bounds)]
-    total = reduce(merge, in_threads(lambda span: _moments_of(X[span]), spans))
-    if not np.isfinite(total.mean).all():
+    n_rows, d = X.shape
+    step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # products of blocks lower than wide are slow
+    with np.errstate(invalid="ignore", over="ignore"):
+        base = _base(X[:step])
+        span = step * _BLOCKS_PER_SPAN
+        parts = in_threads(lambda start: _span(X[start : start + span], base, step), range(0, n_rows, span))
+        total = reduce(_merge, parts)
+    if not np.isfinite(total.delta).all() or not np.isfinite(total.base).all():
         raise_for_missing(X, island, columns)
         raise DataError(f"{island.name}: the sum of a column exceeds a double's range")
     return total
 
 
-def _moments_of(rows: Matrix) -> Moments:
-    n_rows, d = rows.shape
-    step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # products of blocks lower than wide are slow
-    return reduce(merge, (_block(rows[start : start + step]) for start in range(0, n_rows, step)))
+def _base(first: Matrix) -> Matrix:
+    """Zero where means are harmless, else the first row."""
+    mean = first.mean(axis=0)
+    offset = first.mean(axis=0) ** 2 > _HARMLESS_MEAN * np.square(first - mean).mean(axis=0)
+    return np.array(first[0]) if offset.any() else np.zeros(first.shape[1])
 
 
-def _block(rows: Matrix) -> Moments:
+def _span(rows: Matrix, base: Matrix, step: int) -> Moments:
+    return reduce(_merge, (_block(rows[i : i + step], base) for i in range(0, len(rows), step)))
+
+
+def _block(rows: Matrix, base: Matrix) -> Moments:
     n = len(rows)
-    with np.errstate(invalid="ignore", over="ignore"):
-        mean = np.ones(n) @ rows / n
-        squares = rows.T @ rows
-        of_mean = n * mean * mean
-        if (of_mean > _HARMLESS_MEAN * (np.diag(squares) - of_mean)).any():
-            mean = rows.mean(axis=0)
-            centred = rows - mean
-            return Moments(n, mean, centred.T @ centred)
-        return Moments(n, mean, squares - np.outer(n * mean, mean))
+    rows = rows - base if base.any() else rows
+    delta = np.ones(n) @ rows / n
+    squares = rows.T @ rows
+    of_mean = n * delta * delta
+    if (of_mean > _HARMLESS_MEAN * (np.diag(squares) - of_mean)).any():
+        rows = rows - delta
+        left = np.ones(n) @ rows  # what the rounding of delta left over
+        return Moments(n, base, delta, rows.T @ rows - np.outer(left / n, left))
+    return Moments(n, base, delta, squares - np.outer(n * delta, delta))
 
 
-def merge(a: Moments, b: Moments) -> Moments:
-    """The moments of two tables together."""
+def _merge(a: Moments, b: Moments) -> Moments:
+    """The moments of two parts of one table."""
     n = a.n + b.n
-    with np.errstate(invalid="ignore", over="ignore"):
-        shift = b.mean - a.mean
-        scatter = a.scatter + b.scatter
-        scatter += np.outer(shift * (a.n * b.n / n), shift)
-        return Moments(n, a.mean + shift * (b.n / n), scatter)
+    shift = b.delta - a.delta
+    scatter = a.scatter + b.scatter
+    scatter += np.outer(shift * (a.n * b.n / n), shift)
+    return Moments(n, a.base, a.delta + shift * (b.n / n), scatter)
 
 
-def scatter_about(local: Moments, centre: Matrix) -> Matrix:
-    """The scatter about another centre than the table's own mean."""
-    shift = local.mean - centre
-    return local.scatter + np.outer(local.n * shift, shift)
+def about(local: Moments, centre: Matrix) -> tuple[Matrix, Matrix]:
+    """Sum and scatter of the rows about another centre than the table's own mean."""
+    shift = (local.base - centre) + local.delta  # never a difference of rounded means
+    return local.n * shift, local.scatter + np.outer(local.n * shift, shift)
 
 
 def raise_for_missing(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from atoll.data.island import Island
-from atoll.errors import ParameterError
+from atoll.errors import MissingIslands, ParameterError
 from atoll.runtime.execute import Run, run_study
 from atoll.study.model import Party, Study
 
@@ -18,8 +21,8 @@ def refuse_meaningless(estimator: Any, used: Iterable[str], where: str) -> None:
         if name == "self" or name in set(used):
             continue
         value = getattr(estimator, name)
-        # Identity first: a default may be something that does not compare, such as an array.
-        if value is not parameter.default and value != parameter.default:
+        # Arrays do not compare to one answer, and are never a default.
+        if isinstance(value, np.ndarray) or value != parameter.default:
             raise ParameterError(
                 f"{name}={value!r} means nothing to {where}",
                 hint=f"leave {name} out, or choose another protocol",
@@ -39,4 +42,13 @@ def parties(islands: Mapping[str, Island], island_role: str, *others: str) -> tu
 
 def run(study: Study, islands: Mapping[str, Island], engine: Any) -> Run:
     """Run a study on the estimator's engine."""
+    if engine is not None and not hasattr(engine, "run"):
+        raise ParameterError(f"engine={engine!r} is not an engine", hint="atoll.LocalEngine(), or None")
     return run_study(study, islands, engine=engine)
+
+
+def warn_of_missing(given: Iterable[str], present: Iterable[str]) -> None:
+    """Islands that left must not go unnoticed."""
+    gone = [name for name in given if name not in set(present)]
+    if gone:
+        warnings.warn(f"{', '.join(gone)} left; the result is of the others", MissingIslands, stacklevel=4)

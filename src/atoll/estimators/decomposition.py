@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atoll.data.island import Island, as_islands
 from atoll.errors import ParameterError, PrivacyWarning
-from atoll.estimators.base import parties, refuse_meaningless, run
-from atoll.protocols.base import MIN_ISLANDS
+from atoll.estimators.base import parties, refuse_meaningless, run, warn_of_missing
+from atoll.protocols.base import MIN_ISLANDS, Learned
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
 
@@ -126,6 +126,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
         used = (*_USED[self.protocol], *_SUM_OPTIONS.get(self.secure_sum, ()))
         refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise ParameterError(f"standardize={self.standardize!r} must be True or False")
         tables = as_islands(islands)
         if len(tables) < MIN_ISLANDS:
             raise ParameterError(
@@ -134,6 +136,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
         self._take(run(self._study(tables), tables, self.engine))
         self._warn_of_few_rows()
+        if self.protocol != "separate":
+            warn_of_missing(tables, self.islands_)
         return self
 
     def _warn_of_few_rows(self) -> None:
@@ -161,7 +165,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         )
 
     def _take(self, finished: Run) -> None:
-        """The fitted attributes, from what was released."""
+        """The fitted attributes, from what was released; nothing is left of an earlier fit."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
         result = finished.result
         self.result_ = result
         self.transcript_ = result.transcript
@@ -176,6 +182,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.total_variance_ = float(result["total_variance"])
         self.noise_variance_ = float(result["noise_variance"])
         self.n_samples_ = int(result["n_samples"])
+        self.islands_ = list(result["islands"])
         total = self.total_variance_ or 1.0
         self.explained_variance_ratio_ = self.explained_variance_ / total
         self.singular_values_ = np.sqrt(self.explained_variance_ * (self.n_samples_ - 1))
@@ -186,6 +193,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a stored estimator holds: released outputs, not what a role saw by the protocol's nature."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "learned_" in state:
+            state["learned_"] = {a: Learned(learned.outputs) for a, learned in state["learned_"].items()}
+        return state
 
     # ---- using the model ----
 

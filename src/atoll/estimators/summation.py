@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from atoll.data.island import Island
 from atoll.errors import DataError, ParameterError
-from atoll.estimators.base import parties, run
+from atoll.estimators.base import parties, run, warn_of_missing
 from atoll.study.model import Study
 
 
@@ -33,6 +33,8 @@ def secure_sum(
     if len(arrays) < 2:
         raise ParameterError(f"a secure sum needs at least 2 islands, got {len(arrays)}")
     shape = next(iter(arrays.values())).shape
+    if 0 in shape:
+        raise DataError(f"there is nothing to add in arrays of shape {shape}")
     for name, array in arrays.items():
         if array.shape != shape:
             raise DataError(f"{name} adds an array of shape {array.shape}, the first island one of {shape}")
@@ -50,5 +52,7 @@ def secure_sum(
         parameters={"length": int(np.prod(shape))},
         release={"total": ("receiver",)},
     )
-    total: npt.NDArray[np.float64] = run(study, islands, engine).result["total"]
+    result = run(study, islands, engine).result
+    warn_of_missing(islands, result["islands"])
+    total: npt.NDArray[np.float64] = result["total"]
     return total.reshape(shape)

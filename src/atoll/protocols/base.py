@@ -89,6 +89,8 @@ class Protocol:
     single_roles: frozenset[str]
     """Roles that exactly one party plays."""
     analysis: str = "pca"
+    apart: tuple[tuple[str, str], ...] = ()
+    """Roles that no party may play together, because the protection rests on their not colluding."""
     uses_sum: bool = True
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
@@ -97,7 +99,7 @@ class Protocol:
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""
-        return self.messages + (secure_sums.chosen(study).messages if self.uses_sum else ())
+        return self.messages + (secure_sums.chosen(study).messages() if self.uses_sum else ())
 
 
 MIN_ISLANDS = 2
@@ -144,10 +146,16 @@ def _check_parties(protocol: Protocol, study: Study) -> None:
                 hint="merge its roles: roles = [...]",
                 path=("party", i, "name"),
             )
-        if not party.name or "/" in party.name:
+        if not party.name.strip() or "/" in party.name or not party.name.isprintable():
             raise StudyError(
                 f"a party cannot be called {party.name!r}",
-                hint="a name without '/'",
+                hint="a name of printable characters without '/'",
+                path=("party", i, "name"),
+            )
+        if party.name in protocol.roles and party.roles != (party.name,):
+            raise StudyError(
+                f"a party that is not only a {party.name} cannot be called {party.name!r}",
+                hint="rename it: releases name roles and parties, and must not mix them up",
                 path=("party", i, "name"),
             )
         seen.add(party.name)
@@ -165,6 +173,14 @@ def _check_parties(protocol: Protocol, study: Study) -> None:
 
 
 def _check_players(protocol: Protocol, study: Study) -> None:
+    for one, other in protocol.apart:
+        for i, party in enumerate(study.parties):
+            if one in party.roles and other in party.roles:
+                raise StudyError(
+                    f"party {party.name!r} cannot be both {one} and {other}",
+                    hint=f"{protocol.name} protects islands only while {one} and {other} stay apart",
+                    path=("party", i, "roles"),
+                )
     for role in protocol.roles:
         playing = [i for i, party in enumerate(study.parties) if role in party.roles]
         if role in protocol.single_roles and len(playing) != 1:

@@ -111,8 +111,9 @@ async def meta_server(net: Network, study: Study, island: Island | None, record:
     T, mean, n = await net.compute(merge, list(parts.values()), p.n_components)
     model = Model(T.components, mean, None, agreed.names if agreed.named else None)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
-    await send_released(net, study, (*providers, *study.who(CONSUMER)), model, variances, n)
-    return learned(study, net.me, META_OUTPUTS, named(model) | named(variances) | {"n_samples": n})
+    count = SampleCount(n, tuple(address.party for address in providers))
+    await send_released(net, study, (*providers, *study.who(CONSUMER)), model, variances, count)
+    return learned(study, net.me, META_OUTPUTS, named(model) | named(variances) | named(count))
 
 
 async def meta_consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
@@ -147,6 +148,7 @@ def meta_learns(study: Study) -> list[Disclosure]:
             "each island's number of rows, mean and leading components, in the clear",
             (LocalComponents,),
         ),
+        Disclosure(SERVER, "an island of a few rows is disclosed by these, one of a single row entirely"),
     ]
     for output, words, message in (
         ("components", "the merged components and the mean of each column", Model),

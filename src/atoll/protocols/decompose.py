@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 
 from atoll.data.island import Matrix
@@ -68,6 +69,10 @@ def deterministic_signs(components: Matrix) -> Matrix:
 def standard_scale(variances: Matrix, mean: Matrix, n: int) -> Matrix:
     """The divisors of scikit-learn's StandardScaler, from sample variances: constant columns get 1."""
     population = variances * ((n - 1) / n)
+    return np.where(is_constant(population, mean, n), 1.0, np.sqrt(np.maximum(population, 0)))
+
+
+def is_constant(population: Matrix, mean: Matrix, n: int) -> npt.NDArray[np.bool_]:
+    """Where a variance is no more than the rounding of its mean, as scikit-learn judges it."""
     eps = np.finfo(np.float64).eps
-    constant = population <= n * eps * population + (n * mean * eps) ** 2
-    return np.where(constant | (population == 0), 1.0, np.sqrt(np.maximum(population, 0)))
+    return np.asarray((population <= n * eps * population + (n * mean * eps) ** 2) | (population <= 0))

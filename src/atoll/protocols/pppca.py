@@ -25,13 +25,13 @@ import numpy as np
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
-from atoll.data.statistics import Moments, from_triangle, moments, scatter_about, triangle
-from atoll.errors import ParameterError, PartyLeft, StudyError
+from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
+from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, Protocol, learned
-from atoll.protocols.decompose import Decomposition, check_components, decompose, standard_scale
+from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
 from atoll.protocols.released import (
     CONSUMER,
     OUTPUTS,
@@ -49,6 +49,9 @@ from atoll.protocols.released import (
 )
 from atoll.study.model import Parameters, Study
 
+# A sum of squared deviations below this has fewer than 40 bits on the grid.
+SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
+
 
 class PPPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
@@ -64,9 +67,10 @@ class PPPCAParameters(Parameters, frozen=True):
 
 
 class JointMean(Message, frozen=True):
-    """Server -> provider: n and the joint mean."""
+    """Server -> provider: n, the islands it counts, and the joint mean."""
 
     n: int
+    islands: tuple[str, ...]
     mean: np.ndarray[Any, Any]
 
 
@@ -75,6 +79,12 @@ class Transfer(Message, frozen=True):
 
     components: np.ndarray[Any, Any]
     scale: np.ndarray[Any, Any] | None
+
+
+class Participants(Message, frozen=True):
+    """Server -> consumer, where islands may leave: whose rows are in the result."""
+
+    islands: tuple[str, ...]
 
 
 # ---- steps ----
@@ -93,13 +103,27 @@ def joint_mean(total: Limbs) -> tuple[int, Matrix]:
 
 
 def gen_scatter(local: Moments, mean: Matrix, contributors: int) -> Limbs:
-    """C_i, the scatter of the rows about the joint mean, upper triangle."""  # Alg 2, l.4-5
-    return fixedpoint.encode(triangle(scatter_about(local, mean)), contributors=contributors)
+    """C_i, the scatter of the rows about the joint mean, and what the mean's rounding leaves of their sum."""
+    residual, scatter = about(local, mean)  # Alg 2, l.4-5
+    return fixedpoint.encode(np.concatenate([residual, triangle(scatter)]), contributors=contributors)
 
 
 def covariance(total: Limbs, n: int, d: int) -> Matrix:
-    """C = 1/(n-1) times the summed scatter."""  # Alg 2, l.7
-    return from_triangle(fixedpoint.decode(total), d) / (n - 1)
+    """C = 1/(n-1) times the summed scatter, about the mean itself rather than its rounding."""
+    values = fixedpoint.decode(total)  # Alg 2, l.7
+    residual = values[:d]
+    return (from_triangle(values[d:], d) - np.outer(residual / n, residual)) / (n - 1)
+
+
+def check_grid(C: Matrix, mean: Matrix, n: int, columns: tuple[str, ...], standardize: bool) -> None:
+    """Refuse deviations so small that the grid cannot hold them: an underflow is no result either."""
+    diagonal, varies = np.diag(C) * (n - 1), ~is_constant(np.diag(C) * (n - 1) / n, mean, n)
+    small = (diagonal < SMALLEST_SCATTER) & varies
+    if small.any() and (standardize or diagonal.max() < SMALLEST_SCATTER):
+        raise RangeOverflow(
+            f"column {columns[int(np.argmax(small))]!r} deviates by less than the fixed-point grid resolves",
+            hint="multiply the column by a public power of ten",
+        )
 
 
 def transfer_matrix(
@@ -132,7 +156,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     joint = await net.receive(JointMean, server)  # Alg 2, l.3
     C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
-    known: Outputs = {"n_samples": joint.n, "mean": joint.mean}
+    known: Outputs = {"n_samples": joint.n, "islands": joint.islands, "mean": joint.mean}
     if _needs_transfer(study, net.me):
         T = await net.receive(Transfer, server)  # Alg 2, l.8
         columns = agreed.names if agreed.named else None
@@ -155,29 +179,33 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3
     _check_rows(n, p.n_components, d)
     present = sums.present
-    await net.broadcast([a for a in providers if a in present], JointMean(n, mean))
-    total = await sums.total("scatter", d * (d + 1) // 2)
-    _check_unchanged(present, sums.present)
+    sums.require(present)
+    staying = [address for address in providers if address in present]
+    islands = tuple(address.party for address in staying)
+    await net.broadcast(staying, JointMean(n, islands, mean))
+    total = await sums.total("scatter", _scatter_length(d))
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
+    check_grid(C, mean, n, agreed.names, p.standardize)
     T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
-    for address in providers:
-        if address in present and _needs_transfer(study, address):
+    for address in staying:
+        if _needs_transfer(study, address):
             await net.send(address, Transfer(T.components, scale))
-        if address in present and study.releases("explained_variance", address):
+        if study.releases("explained_variance", address):
             await net.send(address, variances)
     model = Model(T.components, mean, scale, agreed.names if agreed.named else None)
-    await send_released(net, study, study.who(CONSUMER), model, variances, n)
-    known = named(model) | named(variances) | {"n_samples": n, "covariance": C}
+    await send_released(net, study, study.who(CONSUMER), model, variances, SampleCount(n, islands))
+    if _may_leave(study):
+        await net.broadcast(_score_receivers(study), Participants(islands))
+    known = named(model) | named(variances) | {"n_samples": n, "islands": islands, "covariance": C}
     return learned(study, net.me, OUTPUTS, known)
 
 
 async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     known = await receive_released(net, study, study.the(SERVER))
     if study.releases("scores", net.me):
-        # Whoever left during the first sum is not part of the study's result.
-        absent: set[Address] | None = set() if study.sum_options.get("dropouts") else None
-        arrived = await net.gather(Projection, study.who(PROVIDER), absent=absent)  # Alg 2, l.10
+        providers = await _participants(net, study)
+        arrived = await net.gather(Projection, providers)  # Alg 2, l.10
         known |= joined_scores({address.party: message for address, message in arrived.items()})
     return learned(study, net.me, OUTPUTS, known)
 
@@ -192,8 +220,24 @@ def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.
         record,
         contributors=study.who(PROVIDER),
         receivers=study.who(SERVER),
-        longest=1 + d + d * (d + 1) // 2,
+        longest=_scatter_length(d),
     )
+
+
+def _may_leave(study: Study) -> bool:
+    return bool(study.sum_options.get("dropouts"))
+
+
+async def _participants(net: Network, study: Study) -> list[Address]:
+    """Whose projections are due: whoever left during the first sum is not part of the result."""
+    if not _may_leave(study):
+        return list(study.who(PROVIDER))
+    staying = set((await net.receive(Participants, study.the(SERVER))).islands)
+    return [address for address in study.who(PROVIDER) if address.party in staying]
+
+
+def _scatter_length(d: int) -> int:
+    return d + d * (d + 1) // 2
 
 
 def _needs_transfer(study: Study, provider_address: Address) -> bool:
@@ -212,14 +256,6 @@ def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
     check_components(n_components, n, d)
 
 
-def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> None:
-    if before != after:
-        raise PartyLeft(
-            f"{', '.join(sorted(a.party for a in before - after))} left after the mean was opened",
-            hint="going on would show the server that island's own mean: start a new run without it",
-        )
-
-
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
     method = secure_sums.chosen(study)
@@ -228,7 +264,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(
             PROVIDER,
             method.contributors_see,
-            method.messages,
+            method.to_contributors,
         ),
         Disclosure(
             PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
@@ -237,7 +273,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(
             SERVER,
             "the number of rows n, the mean and the full covariance matrix over all islands, exactly",
-            method.messages,
+            method.to_receivers,
         ),
     ]
     if any(_needs_transfer(study, address) for address in study.who(PROVIDER)):
@@ -247,8 +283,8 @@ def learns(study: Study) -> list[Disclosure]:
             said.append(Disclosure(role, "explained and total variance", (Variances,)))
     for output, words, message in (
         ("components", "the components and the mean of each column" + _and_scale(study), Model),
-        ("n_samples", "the number of rows n over all islands", SampleCount),
-        ("scores", "every row's projection, island by island" + _and_labels(study), Projection),
+        ("n_samples", "the number of rows n over all islands, and which islands those are", SampleCount),
+        ("scores", "every row's projection" + _and_labels(study) + ", island by island", Projection),
     ):
         if any(a.role == CONSUMER for a in study.receivers(output)):
             said.append(Disclosure(CONSUMER, words, (message,)))
@@ -272,11 +308,15 @@ def _caveats(study: Study) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "with two providers: each can subtract its own part from n and from the mean, and so "
-                "learns the other's number of rows and mean",
+                "with two providers: each can subtract its own part from what it is told, and so learns the "
+                f"other's number of rows and mean{_two_learn(study)}",
             )
         )
-    if study.receivers("scores") and study.receivers("components"):
+    if _score_receivers(study) and _may_leave(study):
+        said.append(Disclosure(CONSUMER, "which islands stayed", (Participants,)))
+    if _score_receivers(study):
+        said.append(Disclosure(CONSUMER, "projections also show how many rows each island has"))
+    if _score_receivers(study) and study.receivers("components"):
         said.append(
             Disclosure(
                 CONSUMER, "projections and components together give back each row up to the dropped part"
@@ -285,17 +325,27 @@ def _caveats(study: Study) -> list[Disclosure]:
     return said
 
 
+def _two_learn(study: Study) -> str:
+    """What else one of two providers can subtract."""
+    p, told = study.read_parameters(PPPCAParameters), study.receivers("explained_variance")
+    more = ", its standard deviations" if p.standardize else ""
+    if any(address.role == PROVIDER for address in told):
+        more += ", its covariance as far as the released components reach"
+    return more
+
+
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes and memory of a run over d columns (projections, 8k bytes a row, not counted)."""
     M = len(study.who(PROVIDER))
-    cost = secure_sums.expected(study, M, [1 + d, d * (d + 1) // 2])
+    cost = secure_sums.expected(study, M, [1 + d, _scatter_length(d)])
     p = study.read_parameters(PPPCAParameters)
     k = p.n_components if isinstance(p.n_components, int) else d
     names = 20 * d
     transfers = sum(_needs_transfer(study, address) for address in study.who(PROVIDER))
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
     consumers = {o: sum(a.role == CONSUMER for a in study.receivers(o)) for o in OUTPUTS}
-    models, counts, scores = consumers["components"], consumers["n_samples"], consumers["scores"] * M
+    models, counts = consumers["components"], consumers["n_samples"]
+    scores = consumers["scores"] * (M + _may_leave(study))
     variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
     released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
     outputs = models + variances + counts + scores
@@ -311,6 +361,7 @@ def expect(study: Study, d: int) -> Expectation:
 def check(study: Study) -> None:
     """What the study's types cannot say."""
     p = study.read_parameters(PPPCAParameters)
+    check_columns(p)
     k = p.n_components
     if isinstance(k, bool) or (isinstance(k, int) and k < 1) or (isinstance(k, float) and not 0 < k < 1):
         raise StudyError(
@@ -320,13 +371,34 @@ def check(study: Study) -> None:
         )
 
 
+def check_columns(p: PPPCAParameters) -> None:
+    """The columns a study names must be some, distinct, and not the label."""
+    if p.columns is None:
+        return
+    if not p.columns or len(set(p.columns)) < len(p.columns) or p.label in p.columns:
+        raise StudyError(
+            "columns must name at least one column, none twice, and not the label",
+            path=("parameters", "columns"),
+        )
+
+
 PROTOCOL = Protocol(
     name="pppca",
     title="PCA by secure sums (PPPCA)",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({SERVER}),
-    messages=(*handshake.MESSAGES, JointMean, Transfer, Model, Variances, SampleCount, Projection),
+    apart=((PROVIDER, SERVER),),
+    messages=(
+        *handshake.MESSAGES,
+        JointMean,
+        Transfer,
+        Model,
+        Variances,
+        SampleCount,
+        Participants,
+        Projection,
+    ),
     parameters=PPPCAParameters,
     outputs=OUTPUTS,
     learns=learns,

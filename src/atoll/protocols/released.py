@@ -9,6 +9,7 @@ import numpy as np
 
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
+from atoll.errors import SchemaError
 from atoll.network import Address, Network
 from atoll.protocols.base import Output, Outputs
 from atoll.study.model import Study
@@ -34,9 +35,10 @@ class Variances(Message, frozen=True):
 
 
 class SampleCount(Message, frozen=True):
-    """Server -> consumer: n."""
+    """Server -> consumer: n, and the islands whose rows these are."""
 
     n_samples: int
+    islands: tuple[str, ...]
 
 
 class Projection(Message, frozen=True):
@@ -54,6 +56,8 @@ MESSAGES: dict[str, type[Message]] = {
 }
 """Which message brings which output."""
 
+PCA_MESSAGES = (*MESSAGES.values(), Projection)
+
 _EVERYONE = (PROVIDER, SERVER, CONSUMER)
 
 OUTPUTS = {
@@ -69,7 +73,12 @@ OUTPUTS = {
         SERVER,
         "how much variance each component explains, and the total",
     ),
-    "n_samples": Output(("n_samples",), _EVERYONE, SERVER, "the number of rows of all islands together"),
+    "n_samples": Output(
+        ("n_samples", "islands"),
+        _EVERYONE,
+        SERVER,
+        "the number of rows of all islands together, and which islands they are",
+    ),
     "scores": Output(
         ("scores", "labels"),
         (CONSUMER,),
@@ -85,7 +94,12 @@ def named(message: Message) -> Outputs:
 
 
 async def send_released(
-    net: Network, study: Study, addresses: Iterable[Address], model: Model, variances: Variances, n: int
+    net: Network,
+    study: Study,
+    addresses: Iterable[Address],
+    model: Model,
+    variances: Variances,
+    count: SampleCount,
 ) -> None:
     """Hand every role what the study releases to it."""
     for address in addresses:
@@ -94,7 +108,7 @@ async def send_released(
         if study.releases("explained_variance", address):
             await net.send(address, variances)
         if study.releases("n_samples", address):
-            await net.send(address, SampleCount(n))
+            await net.send(address, count)
 
 
 async def receive_released(net: Network, study: Study, sender: Address) -> Outputs:
@@ -114,11 +128,31 @@ def labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
 
 def joined_scores(arrived: dict[str, Projection]) -> Outputs:
     """The consumer's view of all projections, island by island."""
+    _check_label_kinds(arrived)
     scores = {party: message.scores for party, message in arrived.items()}
     labels = {
         party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
     }
     return {"scores": scores, "labels": labels or None}
+
+
+def _check_label_kinds(arrived: dict[str, Projection]) -> None:
+    kinds = {party: _label_kind(message) for party, message in arrived.items()}
+    first, kind = next(iter(kinds.items()))
+    for party, other in kinds.items():
+        if other != kind:
+            raise SchemaError(
+                f"the labels of {party} are {other}, those of {first} are {kind}",
+                hint="give the label column the same type everywhere",
+            )
+
+
+def _label_kind(message: Projection) -> str:
+    if message.labels is None:
+        return "missing"
+    if message.classes:
+        return "text"
+    return {"b": "true or false", "i": "whole numbers"}.get(message.labels.dtype.kind, "numbers")
 
 
 def _plain_labels(message: Projection) -> list[Any]:

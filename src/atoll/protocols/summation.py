@@ -13,7 +13,7 @@ from atoll.study.model import Parameters, Study
 
 CONTRIBUTOR, RECEIVER = "contributor", "receiver"
 
-OUTPUTS = {"total": Output(("total",), (RECEIVER,), RECEIVER)}
+OUTPUTS = {"total": Output(("total", "islands"), (RECEIVER,), RECEIVER)}
 
 
 class SumParameters(Parameters, frozen=True):
@@ -35,7 +35,8 @@ async def receiver(net: Network, study: Study, island: Island | None, record: Re
     sums = _session(net, study, record)
     await sums.open()
     total = await sums.total("values", study.read_parameters(SumParameters).length)
-    return learned(study, net.me, OUTPUTS, {"total": fixedpoint.decode(total)})
+    islands = tuple(address.party for address in study.who(CONTRIBUTOR) if address in sums.present)
+    return learned(study, net.me, OUTPUTS, {"total": fixedpoint.decode(total), "islands": islands})
 
 
 def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
@@ -52,8 +53,8 @@ def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSu
 def learns(study: Study) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     return [
-        Disclosure(CONTRIBUTOR, method.contributors_see, method.messages),
-        Disclosure(RECEIVER, "the sum over all contributors, exactly", method.messages),
+        Disclosure(CONTRIBUTOR, method.contributors_see, method.to_contributors),
+        Disclosure(RECEIVER, "the sum over all contributors, exactly", method.to_receivers),
     ]
 
 
@@ -76,6 +77,7 @@ PROTOCOL = Protocol(
     roles={CONTRIBUTOR: contributor, RECEIVER: receiver},
     data_roles=frozenset({CONTRIBUTOR}),
     single_roles=frozenset({RECEIVER}),
+    apart=((CONTRIBUTOR, RECEIVER),),
     messages=(),
     parameters=SumParameters,
     outputs=OUTPUTS,

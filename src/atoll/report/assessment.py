@@ -77,7 +77,7 @@ def _row_level(review: Review) -> str:
     """Projections are data about single records, and must not go unsaid."""
     released = [output for output in review.outputs if output.output == "scores" and output.released_to]
     if not released:
-        return "No message describes a single record."
+        return "No message is about a single record, unless an island has very few."
     return (
         "Their projections do leave it: a few numbers for every record (and its label, where the study "
         f"names one) go to {listing(released[0].released_to)}. These are data about single records and "
@@ -131,11 +131,11 @@ def _trust(review: Review) -> list[str]:
 def _safeguards(review: Review) -> Iterable[str]:
     yield "Records stay where they are; there is no central copy."
     if review.secure_sum:
-        yield (
-            "Contributions are added exactly, on a fixed-point grid of 192 bits; blinded contributions are "
-            "uniformly random and say nothing about magnitude."
-        )
-    yield "Only the outputs listed above leave the computation, and only to the parties listed there."
+        yield (f"Contributions are added exactly, on a fixed-point grid of 192 bits; {review.hides}.")
+    yield (
+        "Each party learns what is listed above under its role and no more; outputs go only to the parties "
+        "listed there."
+    )
     yield "Missing and infinite values are refused."
     yield "Fewer than two islands are refused."
     if review.parameters.get("epsilon") is not None:

@@ -7,14 +7,10 @@ the Go library release the interpreter. If every role waits, the run fails at on
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, TypeVar
-
-from threadpoolctl import ThreadpoolController
 
 from atoll import codec
 from atoll.codec import Decoder, Message
@@ -28,6 +24,7 @@ from atoll.runtime.links import FaultyLink, Frame, Link, PerLink, on_link
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study
+from atoll.threads import cores, one_blas_thread
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -87,16 +84,14 @@ class LocalEngine:
         check_study(protocol, study)
         _check_data(protocol, study, islands)
         # A thread of its own, because the caller may already be inside an event loop (a notebook).
-        with ThreadPoolExecutor(1, "atoll-engine") as outside:
-            run = _Run(self, protocol, study, islands, progress, observer or Observer())
-            # Steps already run side by side: threads of BLAS on top would get in each other's way.
-            with _blas().limit(limits=1, user_api="blas"):
-                return outside.submit(lambda: asyncio.run(run.everything())).result()
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
+        run = _Run(self, protocol, study, islands, progress, observer or Observer())
+        with ThreadPoolExecutor(1, "atoll-engine") as outside, one_blas_thread:
+            future = outside.submit(lambda: asyncio.run(run.everything()))
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                run.interrupt()
+                raise
 
 
 def _check_data(protocol: Protocol, study: Study, islands: Mapping[str, Island]) -> None:
@@ -131,11 +126,12 @@ class _Run:
         self.progress = progress
         self.observer = observer
         self.transcript = Transcript()
-        self.pool = ThreadPoolExecutor(os.cpu_count() or 2, "atoll-step")
+        self.pool = ThreadPoolExecutor(cores(), "atoll-step")
         self.links: dict[tuple[Address, Address], Link] = {}
         self.in_flight = 0
         self.waiting: dict[Address, str] = {}
         self.failure: asyncio.Future[None]
+        self.loop: asyncio.AbstractEventLoop | None = None
         decoder = Decoder[Message](protocol.all_messages(study))
         self.networks = {a: _LocalNetwork(self, a, decoder) for a in study.addresses()}
         self.unfinished = set(self.networks)
@@ -143,7 +139,8 @@ class _Run:
 
     async def everything(self) -> Outcome:
         started = time.perf_counter()
-        self.failure = asyncio.get_running_loop().create_future()
+        self.loop = asyncio.get_running_loop()
+        self.failure = self.loop.create_future()
         tasks = {address: asyncio.create_task(self.one(address)) for address in self.networks}
         try:
             await self._until_done(tasks)
@@ -226,6 +223,11 @@ class _Run:
 
         return deliver
 
+    def interrupt(self) -> None:
+        """End all roles, from another thread; steps that compute are let finish."""
+        if self.loop is not None:
+            self.loop.call_soon_threadsafe(self.fail, RunError("the run was interrupted"))
+
     def fail(self, error: Exception) -> None:
         if not self.failure.done():
             self.failure.set_exception(error)
@@ -245,7 +247,8 @@ def _reported(address: Address, error: Exception) -> Exception:
     if isinstance(error, AtollError):
         error.role = str(address)
         return error
-    return RoleFailed(str(address), f"{type(error).__name__}: {error}")
+    # The text of an unexpected error may quote data; the traceback has it for whoever may see that.
+    return RoleFailed(str(address), f"an unexpected {type(error).__name__}")
 
 
 class _LocalNetwork(Network):

@@ -17,6 +17,7 @@ from atoll.protocols.base import Learned, Protocol
 from atoll.runtime.inbox import Event, Inbox
 from atoll.runtime.records import MemoryRecord
 from atoll.study.model import Study
+from atoll.threads import one_blas_thread
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -62,5 +63,6 @@ def replay(
     """What the role learns and sends, run again."""
     net = ReplayNetwork(address, inbox, Decoder[Message](protocol.all_messages(study)))
     record = MemoryRecord(drawn, may_draw=False)
-    learned = asyncio.run(protocol.roles[address.role](net, study, island, record))
+    with one_blas_thread:
+        learned = asyncio.run(protocol.roles[address.role](net, study, island, record))
     return learned, net.sent

@@ -73,6 +73,8 @@ class Result:
     def save(self, path: str | Path) -> Path:
         """Write the result, whole or not at all, readable by its owner only."""
         path = Path(path)
+        if not path.parent.is_dir():
+            raise DataError(f"there is no folder {path.parent}", hint="make it first")
         content = _File(
             to_plain(self.study), self.study.digest, self.outputs, self.transcript, self.certificate
         )

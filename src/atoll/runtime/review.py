@@ -66,6 +66,7 @@ class Review(msgspec.Struct, frozen=True):
     partition: str
     secure_sum: str | None
     trust: str | None
+    hides: str | None
     adversary: str
     parameters: dict[str, Any]
     sum_options: dict[str, Any]
@@ -98,7 +99,8 @@ def review_study(study: Study, columns: int | None = None) -> Review:
         title=protocol.title,
         partition=study.partition,
         secure_sum=study.secure_sum if method else None,
-        trust=method.trust if method else None,
+        trust=_trust(protocol, study),
+        hides=method.hides if method else None,
         adversary=protocol.adversary,
         parameters=to_plain(study)["parameters"],
         sum_options=to_plain(study)["sum_options"],
@@ -109,6 +111,14 @@ def review_study(study: Study, columns: int | None = None) -> Review:
         cost=cost,
         cost_missing=missing,
     )
+
+
+def _trust(protocol: Protocol, study: Study) -> str | None:
+    if not protocol.uses_sum:
+        return None
+    method = secure_sums.chosen(study)
+    contributors = sum(len(study.who(role)) for role in protocol.data_roles)
+    return method.trust(contributors, secure_sums.read_options(method, study.sum_options))
 
 
 def review_file(file: StudyFile, columns: int | None = None) -> Review:

@@ -8,6 +8,7 @@ may collude without learning more than the sum.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 
 from atoll import fixedpoint
 from atoll.codec import Message
-from atoll.errors import MessageError, PartyLeft
+from atoll.errors import MessageError, PartyLeft, RunError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.study.tables import read_table
@@ -41,12 +42,23 @@ class Cost(NamedTuple):
 class SecureSum(ABC):
     """One session for one participant."""
 
-    messages: ClassVar[tuple[type[Message], ...]]
+    to_contributors: ClassVar[tuple[type[Message], ...]]
+    to_receivers: ClassVar[tuple[type[Message], ...]]
     options_type: ClassVar[type[SumOptions]] = SumOptions
     contributors_see: ClassVar[str]
     """What a contributor receives, for the disclosure."""
-    trust: ClassVar[str]
-    """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
+    hides: ClassVar[str]
+    """How a contribution is hidden on its way, for the disclosure."""
+
+    @classmethod
+    def messages(cls) -> tuple[type[Message], ...]:
+        """Everything that may travel in a session."""
+        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers)))
+
+    @classmethod
+    @abstractmethod
+    def trust(cls, contributors: int, options: Any) -> str:
+        """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
 
     def __init__(
         self,
@@ -70,6 +82,7 @@ class SecureSum(ABC):
         self.present = frozenset(contributors)
         """Whose values are in the latest total (all contributors, unless the method lets some leave)."""
         self._contributed: set[str] = set()
+        self._required: frozenset[Address] = frozenset()
 
     @classmethod
     def chosen(cls, options: Any) -> type[SecureSum]:
@@ -87,6 +100,10 @@ class SecureSum(ABC):
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
         """Expected messages and bytes for rounds of these lengths."""
 
+    def require(self, contributors: frozenset[Address]) -> None:
+        """From now on a total without one of these is not opened: it would not fit the earlier ones."""
+        self._required = contributors
+
     async def open(self) -> None:
         """Exchange what all rounds share (seeds, keys). Nothing by default."""
         return
@@ -96,8 +113,19 @@ class SecureSum(ABC):
         if round_name in self._contributed:
             raise MessageError(f"round {round_name!r} was already contributed to")
         self._contributed.add(round_name)
+        self._bind(round_name, values)
         for name, columns in blocks(round_name, values.shape[1]):
             await self.contribute_block(name, values[:, columns])
+
+    def _bind(self, round_name: str, values: Limbs) -> None:
+        """A role that runs again must add the same values: others under the same masks would show the
+        difference."""
+        digest = hashlib.sha256(np.ascontiguousarray(values).data).digest()
+        if self.record(f"{self.session}/{round_name}/digest", lambda: digest) != digest:
+            raise RunError(
+                f"the values of round {round_name!r} are not those of the recorded run",
+                hint="the data or the machine has changed: start a new run",
+            )
 
     async def total(self, round_name: str, n: int) -> Limbs:
         """The total of a round of ``n`` values (receivers only)."""
@@ -141,3 +169,10 @@ def check_round(expected: str, got: str, sender: Address) -> None:
     """Messages of another round or block are refused, never added."""
     if got != expected:
         raise MessageError(f"{sender} is in round {got!r} where {expected!r} was due")
+
+
+def of_length(values: Limbs, n: int) -> Limbs:
+    """A total as long as it must be."""
+    if values.shape[1] != n:
+        raise MessageError(f"a ciphertext of {values.shape[1]} values came where {n} were due")
+    return values

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from atoll import randomness
 from atoll.codec import Message
@@ -53,8 +53,17 @@ class CipherSum(Message, frozen=True):
 class EncryptedSum(SecureSum):
     """A session under the receiver's key; derived classes bring the encryption."""
 
-    messages: ClassVar[tuple[type[Message], ...]] = (SumKey, AdderKey, SealedInput, CipherSum)
+    to_contributors = (SumKey, AdderKey, SealedInput)
+    to_receivers = (CipherSum,)
     contributors_see = "the receiver's public key; the first island also ciphertexts that it cannot open"
+    hides = "what an island sends is encrypted, and sealed for the island that adds"
+
+    @classmethod
+    def trust(cls, contributors: int, options: Any) -> str:
+        return (
+            "The sum is safe while the receiver, who holds the key, and the first island, which adds the "
+            "ciphertexts, do not collude: together they open every input."
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -22,7 +22,7 @@ from atoll.crypto.parameters import LATTICE_TABLE
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address
-from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_round
+from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_round, of_length
 from atoll.secure_sums.encrypted import CipherSum, EncryptedSum, SumKey, one_key_cost
 
 MAX_MEMBERS = min(row.max_members for row in LATTICE_TABLE if row.collective and not row.insecure)
@@ -71,10 +71,6 @@ class LatticeServerKey(EncryptedSum):
     """A session under the receiver's lattice key."""
 
     options_type = LatticeOptions
-    trust = (
-        "The sum is safe while the receiver, who holds the key, and the first contributor, who adds the "
-        "ciphertexts, do not collude: together they open every input."
-    )
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
@@ -111,16 +107,21 @@ class LatticeServerKey(EncryptedSum):
         return adder.add, adder.finish
 
     def decrypt(self, ciphertext: bytes, n: int) -> Limbs:
-        return _of_length(self._secret.decrypt(ciphertext), n)
+        return of_length(self._secret.decrypt(ciphertext), n)
 
 
 class Lattice(SecureSum):
     """A session under a key that all contributors share; with key='server', :class:`LatticeServerKey`."""
 
-    messages = (KeyNonce, KeyReference, KeyShare, SumKey, EncryptedInput, CipherSum, OpeningShare)
-    contributors_see = "public keys, and ciphertexts that nobody opens alone"
+    to_contributors = (KeyReference, SumKey, CipherSum)
+    to_receivers = (KeyNonce, KeyShare, EncryptedInput, OpeningShare)
     options_type = LatticeOptions
-    trust = "An input is safe unless the receiver and all other contributors collude."
+    contributors_see = "public keys, and ciphertexts that nobody opens alone"
+    hides = "what an island sends is encrypted under a key that all islands share"
+
+    @classmethod
+    def trust(cls, contributors: int, options: Any) -> str:
+        return f"An input is safe unless the receiver and all other {contributors - 1} islands collude."
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -176,6 +177,9 @@ class Lattice(SecureSum):
         nonce = self.record(f"{self.session}/nonce", randomness.fresh_seed)
         await self.net.send(self._receiver, KeyNonce(nonce))
         reference = await self.net.receive(KeyReference, self._receiver)
+        sizes = [len(part) for part in reference.nonces]
+        if sizes != [randomness.SEED_BYTES] * len(self.contributors):
+            raise MessageError("the key's reference does not hold one part of every contributor")
         if reference.nonces[self.contributors.index(self.net.me)] != nonce:
             raise MessageError("the key's reference does not hold this contributor's part")
         secret, share = codec.decode(
@@ -229,13 +233,7 @@ class Lattice(SecureSum):
         opened = await self.net.compute(
             self._public.combine, total, [message.share for message in shares.values()]
         )
-        return _of_length(opened, n)
+        return of_length(opened, n)
 
 
 _OVERHEAD = 100
-
-
-def _of_length(values: Limbs, n: int) -> Limbs:
-    if values.shape[1] != n:
-        raise MessageError(f"a ciphertext of {values.shape[1]} values came where {n} were due")
-    return values

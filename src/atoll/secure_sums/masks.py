@@ -20,7 +20,7 @@ open what its owner sent in an earlier one.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -143,13 +143,28 @@ def _threshold(contributors: int, dropouts: int) -> int:
 class Masks(SecureSum):
     """A session of pairwise masks."""
 
-    messages = (MaskKey, MaskBackup, BackedUp, Members, MaskedInput, Survivors, Unmasking)
-    contributors_see = "public keys and, where islands may leave, shares of masks, which say nothing alone"
+    to_contributors: ClassVar[tuple[type[Message], ...]] = (MaskKey,)
+    to_receivers: ClassVar[tuple[type[Message], ...]] = (MaskedInput,)
     options_type = MaskOptions
-    trust = (
-        "The sum is safe against a passive receiver with fewer colluding contributors than each has "
-        "neighbours (all but two up to 100 contributors, 99 beyond), and below the recovery threshold."
-    )
+    contributors_see = "public keys of other islands"
+    hides = "what an island sends is uniformly random"
+
+    @classmethod
+    def chosen(cls, options: Any) -> type[SecureSum]:
+        return RecoverableMasks if options.dropouts else cls
+
+    @classmethod
+    def trust(cls, contributors: int, options: Any) -> str:
+        most = min(contributors - 2, MAX_NEIGHBOURS - 1)
+        if not options.dropouts:
+            return (
+                f"The sum is safe against the receiver together with up to {most} of {contributors} islands."
+            )
+        most = min(most, _threshold(contributors, options.dropouts) - 1)
+        return (
+            f"The sum is safe against the receiver together with up to {most} of {contributors} islands; "
+            f"up to {options.dropouts} islands may leave during the first sum, none later."
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -162,10 +177,13 @@ class Masks(SecureSum):
 
     @classmethod
     def check(cls, contributors: int, options: Any) -> None:
-        if options.dropouts < 0 or (options.dropouts and _threshold(contributors, options.dropouts) < 2):
+        # More than half of the neighbours must be needed to open a backup, and never one alone.
+        peers = min(contributors - 1, MAX_NEIGHBOURS)
+        most = max(0, min((peers - 1) // 2, peers - 2))
+        if not 0 <= options.dropouts <= most:
             raise ParameterError(
                 f"{contributors} contributors cannot lose {options.dropouts} and keep their masks safe",
-                hint=f"dropouts may be at most {max(0, _threshold(contributors, 2))} here",
+                hint=f"dropouts may be at most {most} here",
             )
 
     @classmethod
@@ -293,12 +311,18 @@ class Masks(SecureSum):
         return total.total()
 
     def _check_enough(self, staying: Collection[int]) -> None:
+        missed = [a.party for a in self._required if self._index[a] not in staying]
+        if missed:
+            raise PartyLeft(
+                f"{', '.join(sorted(missed))} left after an earlier sum was opened",
+                hint="run again with the same islands, or not at all: a run without it would show its part",
+            )
         gone = [str(address) for address, u in self._index.items() if u not in staying]
         if len(gone) > self.options.dropouts:
             raise PartyLeft(
                 f"{len(gone)} contributors left ({', '.join(gone[:5])}), "
                 f"the study allows {self.options.dropouts}",
-                hint="start a new run without them; this one's masks are spent",
+                hint="start a new run; this one's masks are spent",
             )
 
     def _unmask(
@@ -322,7 +346,10 @@ class Masks(SecureSum):
 
     def _self_mask(self, u: int, answers: Mapping[int, Unmasking]) -> bytes:
         if u in answers:
-            return answers[u].self_shares[str(u)]
+            own = answers[u].self_shares.get(str(u), b"")
+            if len(own) != randomness.SEED_BYTES:
+                raise MessageError(f"{self.contributors[u]} did not send its own mask")
+            return own
         return self._recover(u, {v: answer.self_shares.get(str(u)) for v, answer in answers.items()})
 
     def _recover(self, owner: int, shares: Mapping[int, bytes | None]) -> bytes:
@@ -330,3 +357,11 @@ class Masks(SecureSum):
         if len(found) < self._threshold:
             raise PartyLeft(f"too few are left to unmask {self.contributors[owner]}")
         return shamir.recover(dict(list(found.items())[: self._threshold]))
+
+
+class RecoverableMasks(Masks):
+    """Masks of which some contributors may leave: the same session, with the messages that takes."""
+
+    to_contributors = (MaskKey, MaskBackup, Members, Survivors)
+    to_receivers = (BackedUp, MaskedInput, Unmasking)
+    contributors_see = "public keys and shares of masks, which say nothing alone; and which islands stayed"

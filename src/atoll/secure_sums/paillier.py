@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from atoll import fixedpoint, randomness
 from atoll.crypto.hazmat import ciphertexts, significands
 from atoll.crypto.hazmat.packing import Layout
 from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
-from atoll.errors import MessageError
 from atoll.fixedpoint import Limbs
-from atoll.secure_sums.base import Cost, SumOptions
+from atoll.secure_sums.base import Cost, SecureSum, SumOptions, of_length
 from atoll.secure_sums.encrypted import EncryptedSum, one_key_cost
 
 
@@ -30,18 +27,17 @@ class PaillierOptions(SumOptions, frozen=True):
 
 
 class Paillier(EncryptedSum):
-    """A session under the receiver's Paillier key."""
+    """A session under the receiver's Paillier key; with encoding='exponent', :class:`PaillierExponent`."""
 
     options_type = PaillierOptions
-    trust = (
-        "The sum is safe while the receiver, who holds the key, and the first contributor, who adds the "
-        "ciphertexts, do not collude: together they open every input."
-    )
+
+    @classmethod
+    def chosen(cls, options: Any) -> type[SecureSum]:
+        return PaillierExponent if options.encoding == "exponent" else cls
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
-        slots = 1 if options.encoding == "exponent" else _layout(options.key_bits, contributors).slots
-        ciphertext = options.key_bits // 4
+        slots, ciphertext = _layout(options.key_bits, contributors).slots, options.key_bits // 4
         return one_key_cost(contributors, ciphertext, [-(-n // slots) * ciphertext for n in lengths])
 
     def make_key(self) -> bytes:
@@ -55,28 +51,47 @@ class Paillier(EncryptedSum):
         self._public = PublicKey.from_bytes(public)
 
     def encrypt(self, values: Limbs, seed: bytes) -> bytes:
-        if self.options.encoding == "exponent":
-            return significands.encrypt(self._public, fixedpoint.decode(values), seed)
         layout = _layout(self.options.key_bits, len(self.contributors))
         return ciphertexts.encrypt(self._public, values, layout, seed)
 
+    def add_batches(self, batches: list[bytes]) -> bytes:
+        return ciphertexts.add(self._public, batches)
+
     def adding(self) -> tuple[Callable[[bytes], None], Callable[[], bytes]]:
         so_far: list[bytes] = []
-        add = significands.add if self.options.encoding == "exponent" else ciphertexts.add
 
         def more(ciphertext: bytes) -> None:
-            so_far[:] = [add(self._public, [*so_far, ciphertext])]
+            so_far[:] = [self.add_batches([*so_far, ciphertext])]
 
         return more, lambda: so_far[0]
 
     def decrypt(self, ciphertext: bytes, n: int) -> Limbs:
-        if self.options.encoding == "exponent":
-            values = fixedpoint.encode(significands.decrypt(self._secret, ciphertext))
-        else:
-            values = ciphertexts.decrypt(self._secret, ciphertext)
-        if values.shape[1] != n:
-            raise MessageError(f"a ciphertext of {values.shape[1]} values came where {n} were due")
-        return np.ascontiguousarray(values)
+        return of_length(ciphertexts.decrypt(self._secret, ciphertext), n)
+
+
+class PaillierExponent(Paillier):
+    """The papers' encoding: significands one by one, exponents in the clear."""
+
+    hides = "significands are encrypted, but exponents are not: whoever adds learns each value's magnitude"
+
+    @classmethod
+    def trust(cls, contributors: int, options: Any) -> str:
+        leak = " The magnitude of every number is shown to the island that adds and to the receiver."
+        return super().trust(contributors, options) + leak
+
+    @classmethod
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        ciphertext = options.key_bits // 4
+        return one_key_cost(contributors, ciphertext, [n * ciphertext for n in lengths])
+
+    def encrypt(self, values: Limbs, seed: bytes) -> bytes:
+        return significands.encrypt(self._public, fixedpoint.decode(values), seed)
+
+    def add_batches(self, batches: list[bytes]) -> bytes:
+        return significands.add(self._public, batches)
+
+    def decrypt(self, ciphertext: bytes, n: int) -> Limbs:
+        return of_length(fixedpoint.encode(significands.decrypt(self._secret, ciphertext)), n)
 
 
 def _layout(key_bits: int, contributors: int) -> Layout:

@@ -81,12 +81,17 @@ def reconstruct(share_sums: Iterable[Limbs], n: int) -> Limbs:
 class Shares(SecureSum):
     """A session of additive shares."""
 
-    messages = (ShareSeed, ShareSum)
+    to_contributors = (ShareSeed,)
+    to_receivers = (ShareSum,)
     contributors_see = "seeds of random shares, which say nothing alone"
-    trust = (
-        "The sum is safe against a passive receiver with up to M-2 of the M contributors; "
-        "all contributors must stay to the end."
-    )
+    hides = "what an island sends is uniformly random"
+
+    @classmethod
+    def trust(cls, contributors: int, options: Any) -> str:
+        return (
+            f"The sum is safe against the receiver together with up to {contributors - 2} of the "
+            f"{contributors} islands; all islands must stay to the end."
+        )
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:

@@ -1,7 +1,7 @@
 """A study: the one immutable description of a run, and what everybody approves.
 
-Estimators build it, TOML loads it, ``atoll review`` prints it, engines run it; every message is bound
-to its digest. Local matters (data paths, addresses, time-outs) stand in :class:`Local`, outside it.
+Estimators build it, TOML loads it, ``atoll review`` prints it, engines run it; secure sums are
+bound to its digest. Local matters (data paths, addresses, time-outs) stand in :class:`Local`, outside it.
 """
 
 from __future__ import annotations

@@ -64,9 +64,9 @@ class UserKey(Message, frozen=True):
 
 
 class EncryptedShare(Message, frozen=True):
-    """Owner -> proxy: E[R^l] row by row, E[v^l] one by one and packed, E[N^l]."""
+    """Owner -> proxy: E[R^l], E[v^l] one by one and packed, E[N^l]. Rows fill whole ciphertexts."""
 
-    R: tuple[bytes, ...]
+    R: bytes
     v: bytes
     packed_v: bytes
     N: bytes
@@ -129,24 +129,21 @@ def gen_share(key: PublicKey, X: Matrix, owners: int, p: DPDPCAParameters, seed:
     R, v = _mirrored(grid.second_moment_triangle(x), x.shape[1]), x.sum(axis=0)
     packed, single = packed_layout(key, owners), single_layout(key, owners)
 
-    def encrypted(values: npt.ArrayLike, layout: Layout, *domain: str | int) -> bytes:
-        integers = [int(value) for value in np.asarray(values).ravel()]
-        return ciphertexts.encrypt(key, _limbs(integers), layout, randomness.derive(seed, *domain))
+    def encrypted(values: list[int], layout: Layout, domain: str) -> bytes:
+        return ciphertexts.encrypt(key, _limbs(values), layout, randomness.derive(seed, domain))
 
     return EncryptedShare(
-        tuple(encrypted(row, packed, "R", i) for i, row in enumerate(R)),
-        encrypted(v, single, "v"),
-        encrypted(v, packed, "packed v"),
+        encrypted(_filled(R.tolist(), packed), packed, "R"),
+        encrypted(v.tolist(), single, "v"),
+        encrypted(_filled([v.tolist()], packed), packed, "packed v"),
         encrypted([len(X)], single, "N"),
     )
 
 
 def aggregate(key: PublicKey, one: EncryptedShare, other: EncryptedShare) -> EncryptedShare:
     """Products of ciphertexts: sums of shares (eq. 11-13)."""
-    if len(one.R) != len(other.R):
-        raise MessageError("owners sent matrices of different sizes")
     return EncryptedShare(
-        tuple(ciphertexts.add(key, pair) for pair in zip(one.R, other.R, strict=True)),  # Alg 1, l.2
+        ciphertexts.add(key, (one.R, other.R)),  # Alg 1, l.2
         ciphertexts.add(key, (one.v, other.v)),  # Alg 1, l.3
         ciphertexts.add(key, (one.packed_v, other.packed_v)),
         ciphertexts.add(key, (one.N, other.N)),  # Alg 1, l.4
@@ -180,24 +177,35 @@ def perturb(
     """
     layout = ciphertexts.describe(key, total.packed_v).layout
     factor, constant, hidden = (N, 1, 1) if free else (1, N, N)
-    products = ciphertexts.multiply_packed(key, total.v, _limbs(mask), layout, factor_bits=_MASK_BITS)
+    units = [[round(g / UNIT**2) for g in row] for row in noise.tolist()]
+    clear = [
+        [constant * b_i * b_j + factor * g for b_j, g in zip(mask, row, strict=True)]
+        for b_i, row in zip(mask, units, strict=True)
+    ]
+
+    def encrypted(rows: list[list[int]], domain: str) -> bytes:
+        limbs = _limbs(_filled(rows, layout))
+        return ciphertexts.encrypt(key, limbs, layout, randomness.derive(seed, domain))
+
+    R = ciphertexts.multiply(key, total.R, factor) if free else total.R
+    noisy = ciphertexts.add(key, (R, encrypted(clear, "R")))
+    factors = _limbs(_filled([mask], layout))
+    products = ciphertexts.multiply_packed(key, total.v, factors, layout, factor_bits=_MASK_BITS)
     rows = []
-    for i, b_i in enumerate(mask):
-        G = (products[i], ciphertexts.multiply(key, total.packed_v, b_i, factor_bits=_MASK_BITS))  # Alg 1, l.7
-        clear = [constant * b_i * b_j + factor * round(g / UNIT**2) for b_j, g in zip(mask, noise[i], strict=True)]
-        fresh = ciphertexts.encrypt(key, _limbs(clear), layout, randomness.derive(seed, "row", i))
-        R = ciphertexts.multiply(key, total.R[i], factor) if free else total.R[i]
-        rows.append(ciphertexts.add(key, (R, *G, fresh)))  # Alg 1, l.9
-    b = ciphertexts.encrypt(key, _limbs([hidden * b_i for b_i in mask]), layout, randomness.derive(seed, "b"))
+    for row, v_i_b, b_i in zip(ciphertexts.split(key, noisy, len(mask)), products, mask, strict=True):
+        b_i_v = ciphertexts.multiply(key, total.packed_v, b_i, factor_bits=_MASK_BITS)
+        rows.append(ciphertexts.add(key, (row, v_i_b, b_i_v)))  # Alg 1, l.7 and l.9
+    b = encrypted([[hidden * b_i for b_i in mask]], "b")
     return NoisyAggregate(tuple(rows), ciphertexts.add(key, (total.packed_v, b)))  # Alg 1, l.10
 
 
 def open_aggregate(secret: SecretKey, sent: NoisyAggregate, N: int, free: bool) -> Matrix:
     """S' = R' - v' v'^T/N (eq. 22), in exact integers until the last division; rows of norm one."""
-    R = np.array([_integers(secret, row) for row in sent.R], dtype=object)
-    v = np.array(_integers(secret, sent.v), dtype=object)
-    if R.shape != (len(v), len(v)):
+    M = len(sent.R)
+    opened = [_integers(secret, row)[:M] for row in (*sent.R, sent.v)]
+    if any(len(row) != M for row in opened):
         raise MessageError("the proxy sent a matrix and a vector of different sizes")
+    R, v = np.array(opened[:-1], dtype=object), np.array(opened[-1], dtype=object)
     S: Objects = (R if free else N * R) - np.outer(v, v)
     return np.asarray((S / N).astype(np.float64) * UNIT**2)
 
@@ -215,6 +223,12 @@ def _mirrored(triangle: npt.NDArray[np.int64], features: int) -> npt.NDArray[np.
     matrix[upper] = triangle[features:]
     matrix.T[upper] = triangle[features:]
     return matrix
+
+
+def _filled(rows: list[list[int]], layout: Layout) -> list[int]:
+    """Rows one after another, each filled up with zeros to whole ciphertexts."""
+    width = layout.plaintexts(len(rows[0])) * layout.slots
+    return [value for row in rows for value in (*row, *([0] * (width - len(row))))]
 
 
 def _limbs(integers: list[int]) -> Any:

@@ -80,9 +80,7 @@ class Island:
         return cls(frame, name=name, columns=[str(column) for column in frame.columns], identity=identity)
 
     @classmethod
-    def from_csv(
-        cls, path: str | Path, *, name: str | None = None, identity: str | None = None
-    ) -> Island:
+    def from_csv(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A comma-separated file with a header line."""
         return cls._from_file(path, pd.read_csv, name, identity)
 
@@ -94,9 +92,7 @@ class Island:
         return cls._from_file(path, pd.read_parquet, name, identity)
 
     @classmethod
-    def from_npz(
-        cls, path: str | Path, *, name: str | None = None, identity: str | None = None
-    ) -> Island:
+    def from_npz(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A NumPy archive with ``X`` and, optionally, ``feature_names`` and ``y`` (as column ``y``)."""
         return cls._from_file(path, _read_npz, name, identity)
 

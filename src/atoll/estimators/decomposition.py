@@ -182,7 +182,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _warn(self) -> None:
         if self._is_the_papers():
             warnings.warn(
-                "calibration='paper' is the published protocol, which is not differentially private as stated",
+                "calibration='paper' is the published protocol: not differentially private as stated",
                 PrivacyWarning,
                 stacklevel=3,
             )

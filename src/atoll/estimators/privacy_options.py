@@ -25,7 +25,7 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
     if estimator.row_norm is None:
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
-            hint="set it from what is known about the columns, never from the rows; longer rows are cut to it",
+            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
         )
     parameters: dict[str, Any] = {
         "epsilon": float(estimator.epsilon),
@@ -87,7 +87,8 @@ def _path(ledger: Any) -> Path | None:
     if ledger is None or isinstance(ledger, str | Path):
         return None if ledger is None else Path(ledger)
     raise ParameterError(
-        f"ledger must be a path or a Ledger, got a {type(ledger).__name__}", hint="ledger='atoll-ledger.sqlite'"
+        f"ledger must be a path or a Ledger, got a {type(ledger).__name__}",
+        hint="ledger='atoll-ledger.sqlite'",
     )
 
 

@@ -37,8 +37,10 @@ from atoll.protocols.released import Model, SampleCount, Variances, named, recei
 from atoll.study.model import Study
 
 PAPER_CAVEATS = (
-    "not differentially private as stated: the noise is made for sensitivity 1, but one row moves the centred "
-    "scatter by up to 4(N-1)/N, so the true epsilon is several times the nominal one",
+    (
+        "not differentially private as stated: the noise is made for sensitivity 1, but one row moves the "
+        "centred scatter by up to 4(N-1)/N, so the true epsilon is several times the nominal one"
+    ),
     "the proxy makes the noise and can take it away again from published components",
     "the exact number of rows N is released",
 )
@@ -50,7 +52,8 @@ def asked(p: DPDPCAParameters) -> Private:
     noise: str = p.noise or "distributed"
     if noise not in ("distributed", "local"):
         raise ParameterError(
-            f"noise={noise!r} is a mechanism of the paper's form", hint="noise='distributed', or calibration='paper'"
+            f"noise={noise!r} is a mechanism of the paper's form",
+            hint="noise='distributed', or calibration='paper'",
         )
     return Private(
         p.epsilon,
@@ -174,7 +177,7 @@ def _paper_learns(p: DPDPCAParameters) -> list[Disclosure]:
         Disclosure(PROXY, "the exact number of rows N", (paper.OpenedCount,)),
         Disclosure(
             DATA_USER,
-            "the exact number of rows N, the masked sum of rows, and the centred scatter with the proxy's noise",
+            "the exact number of rows N, the masked sum of rows, the centred scatter with the proxy's noise",
             (paper.EncryptedCount, paper.NoisyAggregate),
         ),
         *(Disclosure(DATA_USER, caveat) for caveat in caveats),
@@ -246,7 +249,9 @@ def check(study: Study) -> None:
         )
     private_form = p.calibration == "analytic"
     if private_form and p.mask != "multiple":
-        raise ParameterError(f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out")
+        raise ParameterError(
+            f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out"
+        )
     if private_form:
         private.check(study, asked(p), len(study.who(OWNER)))
     else:

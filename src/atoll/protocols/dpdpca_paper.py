@@ -124,7 +124,9 @@ def discretise(x: Matrix) -> npt.NDArray[np.int64]:
 def gen_share(key: PublicKey, X: Matrix, owners: int, p: DPDPCAParameters, seed: bytes) -> EncryptedShare:
     """R^l, v^l and N^l, discretised and encrypted (eq. 8)."""
     if len(X) > (1 << _ROWS_BITS) // owners:
-        raise RangeOverflow(f"{len(X)} rows are more than the paper's form has room for", hint="split the study")
+        raise RangeOverflow(
+            f"{len(X)} rows are more than the paper's form has room for", hint="split the study"
+        )
     x = discretise(unit_rows(X, p))
     R, v = _mirrored(grid.second_moment_triangle(x), x.shape[1]), x.sum(axis=0)
     packed, single = packed_layout(key, owners), single_layout(key, owners)

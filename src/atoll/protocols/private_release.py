@@ -13,7 +13,8 @@ charged twice, and a new run is a new debit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -69,7 +70,7 @@ def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan
     if asked.row_norm is None:
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
-            hint="set it from what is known about the columns, never from the rows; longer rows are cut to it",
+            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
         )
     return dp.Plan(
         features=features,
@@ -155,7 +156,10 @@ def finish(plan: dp.Plan, stage: str, centre: dp.Centre | None, total: Limbs, pr
 
 
 def decompose_private(
-    moments: dp.PrivateMoments, centre: dp.Centre, n_components: int | float | None, names: tuple[str, ...] | None
+    moments: dp.PrivateMoments,
+    centre: dp.Centre,
+    n_components: int | float | None,
+    names: tuple[str, ...] | None,
 ) -> tuple[Model, Variances]:
     """Components, and variances without the noise's inflation, of normalised or cut rows."""
     found = dp.spectrum(moments)
@@ -173,26 +177,25 @@ def decompose_private(
 
 
 class Debits:
-    """One owner's ledger during one run."""
+    """One owner's ledger during one run; one in memory, which forgets, where the island has none."""
 
-    def __init__(self, study: Study, island: Island, neighbours: Neighbours, spent: list[Cost], record: Record) -> None:
-        self._ledger = island.ledger if island.ledger is not None else Ledger()
+    def __init__(
+        self, study: Study, island: Island, neighbours: Neighbours, costs: list[Cost], record: Record
+    ) -> None:
+        self._study, self._island, self._neighbours, self._costs = study, island, neighbours, costs
         self._identity = island.identity if island.identity is not None else island.name
-        self._island, self._study, self._neighbours, self._costs = island.name, study, neighbours, spent
         # The id is drawn once per run and recorded: a resumed run is the same release, a new run a new one.
         self._release = f"{study.digest}/{record(RECORDED_RELEASE, randomness.fresh_seed).hex()}"
 
     def ask(self) -> None:
         """Refuse at once what the budget does not cover."""
-        try:
-            self._ledger.check(self._identity, self._release, self._costs, self._neighbours)
-        except BudgetExceeded as error:
-            raise BudgetExceeded(f"{self._island}: {error.message}", hint=error.hint) from None
+        with self._book() as ledger:
+            ledger.check(self._identity, self._release, self._costs, self._neighbours)
 
     def debit(self, fingerprint: str) -> None:
         """Written down for good when this returns."""
-        try:
-            self._ledger.debit(
+        with self._book() as ledger:
+            ledger.debit(
                 self._identity,
                 self._release,
                 self._costs,
@@ -200,8 +203,18 @@ class Debits:
                 fingerprint=fingerprint,
                 study=self._study.digest,
             )
+
+    @contextmanager
+    def _book(self) -> Iterator[Ledger]:
+        own = self._island.ledger
+        ledger = own if own is not None else Ledger()
+        try:
+            yield ledger
         except BudgetExceeded as error:
-            raise BudgetExceeded(f"{self._island}: {error.message}", hint=error.hint) from None
+            raise BudgetExceeded(f"{self._island.name}: {error.message}", hint=error.hint) from None
+        finally:
+            if own is None:
+                ledger.close()
 
 
 async def contribute(
@@ -301,12 +314,15 @@ def guarantee(study: Study, asked: Private, owners: int) -> list[str]:
         else "the content of any one row, not the number of rows (neighbours: replace)"
     )
     missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
+    meaning = in_words(asked.epsilon, asked.delta, asked.neighbours)
     delta = f", delta {asked.delta:g}" if asked.delta is not None else " (pure)"
     return [
-        f"epsilon {spent.epsilon(asked.delta):.4g}{delta}: {in_words(asked.epsilon, asked.delta, asked.neighbours)}",
+        f"epsilon {spent.epsilon(asked.delta):.4g}{delta}: {meaning}",
         f"protected: {neighbours}",
-        f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners colluding"
-        f"{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's",
+        (
+            f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
+            f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
+        ),
         f"rows longer than {asked.row_norm:g} are cut to it; " + rows_words(asked.rows),
     ]
 
@@ -320,8 +336,10 @@ def _noise_words(asked: Private) -> str:
 
 def rows_words(rows: str) -> str:
     if rows == "normalise":
-        return "around the private centre every row counts with length one, and variances are those of such rows"
-    return "around the private centre rows are cut at a privately chosen radius, and variances are those of such rows"
+        return "around the private centre every row counts with length one, and variances are of such rows"
+    return (
+        "around the private centre rows are cut at a privately chosen radius, and variances are of such rows"
+    )
 
 
 def disclosures(owner: str, receiver: str, method: type[SecureSum]) -> list[Disclosure]:
@@ -329,8 +347,8 @@ def disclosures(owner: str, receiver: str, method: type[SecureSum]) -> list[Disc
         Disclosure(owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,)),
         Disclosure(
             receiver,
-            "for each stage the sum over all islands with noise in it: number and sum of rows, second moments; "
-            "nothing without noise",
+            "for each stage the sum over all islands with noise in it: number and sum of rows, second "
+            "moments; nothing without noise",
             method.messages,
         ),
     ]

@@ -104,7 +104,7 @@ class SecureSum(ABC):
             await self.contribute_block(name, values[:, columns])
 
     async def add_up(self, round_name: str, n: int) -> None:
-        """Add a round's inputs for the receiver (an adder that contributes nothing itself, where there is one)."""
+        """Add a round for the receiver: the part of an ``adder``, where the method has one."""
         if self.has_adder and self.net.me == self.adder:
             for name, _ in blocks(round_name, n):
                 await self.add_block(name)

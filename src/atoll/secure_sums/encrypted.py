@@ -2,7 +2,8 @@
 
 Liu et al., Privacy Preserving PCA for Multiparty Modeling (2020), Algorithm 1.
 
-Symbols: party p -> adder (the first contributor, unless the protocol has a party for it), [S_i] -> ciphertext, [x_bar] -> ciphertext sum.
+Symbols: party p -> adder (the first contributor, unless the protocol has a party for it), [S_i] ->
+ciphertext, [x_bar] -> ciphertext sum.
 Adversary: passive. The receiver and the adder together open every input; apart, the adder sees
 ciphertexts that it cannot open and the receiver sees the sum.
 Deviation: what travels to the adder is sealed for it. The paper's receiver holds the key and may also

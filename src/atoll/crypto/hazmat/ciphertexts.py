@@ -169,9 +169,7 @@ def split(key: PublicKey, batch: bytes, parts: int) -> list[bytes]:
         raise ParameterError("a batch can only be cut between ciphertexts, into equal parts")
     head = Description(description.layout, each, description.load).to_bytes()
     step = each // description.layout.slots
-    return [
-        seal(key, KIND_PACKED, head, ciphertexts[i : i + step]) for i in range(0, len(ciphertexts), step)
-    ]
+    return [seal(key, KIND_PACKED, head, ciphertexts[i : i + step]) for i in range(0, len(ciphertexts), step)]
 
 
 def rerandomise(key: PublicKey, batch: bytes, seed: bytes) -> bytes:

@@ -164,7 +164,8 @@ def gen_noise(seed: bytes, features: int, p: DPDPCAParameters) -> Matrix:
     if p.noise == "laplace":
         return np.asarray(paper_forms.laplace_matrices(seed, features, p.epsilon)[0])
     if p.noise == "wishart":
-        return np.asarray(paper_forms.wishart_matrices(seed, features, p.epsilon)[0])
+        W = paper_forms.wishart_matrices(seed, features, p.epsilon)[0]
+        return np.asarray((W + W.T) / 2)  # a product is symmetric up to its rounding only
     assert p.delta is not None  # checked with the study
     return np.asarray(paper_forms.gaussian_matrices(seed, features, p.epsilon, p.delta)[0])
 

@@ -4,8 +4,8 @@ python -m benchmarks.dpdpca_scale            100 owners on every form, then 10, 
 python -m benchmarks.dpdpca_scale --quick    without 300 owners and without the paper's own form
 
 A whole study runs once in this process; then the proxy and the data user alone are run again from their
-records and inboxes, which is what is timed (the best of three): all that they decode, add, decrypt and decompose, and nothing
-that owners do. The making of their keys is recorded, so it is timed apart and added.
+records and inboxes, which is what is timed (the best of three): all that they decode, add, decrypt and
+decompose, and nothing that owners do. The making of their keys is recorded, so it is timed apart and added.
 """
 
 from __future__ import annotations

@@ -15,13 +15,14 @@ from tests.contract.test_roles import Tap
 from tests.examples import dpdpca, private_pppca
 
 import atoll
-from atoll.errors import BudgetExceeded, ParameterError, PrivacyWarning, StudyError
+from atoll.errors import BudgetExceeded, ParameterError, PartyLeft, PrivacyWarning, StudyError
 from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
 from atoll.privacy.rehearsal import rehearse
 from atoll.protocols import protocol_of
+from atoll.runtime.execute import run_study
 
 OPTIONS = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
 
@@ -181,6 +182,7 @@ KILLED = """
 import os, signal, sys
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
+from atoll.runtime.execute import run_study
 from atoll.runtime.local import LocalEngine, Observer
 from tests.examples import dpdpca
 
@@ -218,3 +220,14 @@ def test_a_run_killed_at_any_message_never_released_without_a_debit(sends: int, 
     with Ledger(book) as ledger:
         assert released <= {debit.identity for debit in ledger.debits()}
     assert released or sends == 15
+
+
+def test_an_owner_may_leave_during_the_first_stage_and_not_later() -> None:
+    def without(message: int) -> atoll.Result:
+        example = dpdpca("masks", {"dropouts": 1})
+        faults = atoll.Faults(seed=1, crash={"island-3/owner": message})
+        return run_study(example.study, example.islands, engine=atoll.LocalEngine(faults=faults)).result
+
+    assert without(5)["components"].shape == (2, 4)
+    with pytest.raises(PartyLeft, match="island-3 left between two stages"):
+        without(11)

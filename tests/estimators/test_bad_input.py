@@ -116,9 +116,9 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         "outside the fixed-point range",
     ),
     "a meaningless option": (
-        lambda: atoll.PCA(epsilon=1.0).fit([X, X]),
+        lambda: atoll.PCA(row_norm=1.0).fit([X, X]),
         ParameterError,
-        "epsilon=1.0 means nothing to protocol='pppca' with secure_sum='shares'",
+        "row_norm=1.0 means nothing to protocol='pppca' with secure_sum='shares'",
     ),
     "an unknown protocol": (
         lambda: atoll.PCA(protocol="magic").fit([X, X]),

@@ -14,11 +14,14 @@ and from the mean, and so learns the other's.
 Deviations: S_i is a sum, not a mean (means of islands do not add up to the joint mean), and n, which
 the paper takes as known, is added in the same vector. C_i is a scatter, divided by n-1 after the sum.
 Columns are agreed on first. Standardising is done by the server, on C.
+
+With ``epsilon`` the two sums are replaced by the stages of ``private_release``: the server then opens
+noisy sums only, and nothing that anybody learns is exact.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,9 +32,12 @@ from atoll.data.statistics import Moments, about, from_triangle, moments, triang
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
-from atoll.protocols import handshake
-from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, Protocol, learned
+from atoll.privacy.dp_moments import Rows
+from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols import handshake, pppca_private
+from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, PrivacyTerms, Protocol, learned
 from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
+from atoll.protocols.private_release import Private, PublicCentre
 from atoll.protocols.released import (
     CONSUMER,
     OUTPUTS,
@@ -55,12 +61,21 @@ SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
 
 class PPPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``columns``: the columns to use, where not all of them."""
+    with the projections; ``columns``: the columns to use, where not all of them; from ``epsilon`` on:
+    a differentially private release, as in :mod:`atoll.protocols.private_release`."""
 
     n_components: int | float | None = 2
     standardize: bool = False
     label: str | None = None
     columns: tuple[str, ...] | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    row_norm: float | None = None
+    rows: Rows = "normalise"
+    neighbours: Neighbours = "add-remove"
+    noise: Literal["distributed", "local"] = "distributed"
+    colluders: int = 1
+    assume_centered: bool = False
 
 
 # ---- messages ----
@@ -147,6 +162,8 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    if (asked := _asked(p)) is not None:
+        return await pppca_private.provider(net, study, island, record, asked, p.columns, p.label)
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
@@ -171,6 +188,8 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
 
 async def server(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
+    if (asked := _asked(p)) is not None:
+        return await pppca_private.server(net, study, record, asked, p.columns, p.n_components)
     agreed = await handshake.check(net, providers, p.columns)
     d = len(agreed.names)
     check_components(p.n_components, None, d)
@@ -211,6 +230,15 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 
 
 # ---- what the roles share ----
+
+
+def _asked(p: PPPCAParameters) -> Private | None:
+    """The private release that the study asks for, if it does."""
+    if p.epsilon is None:
+        return None
+    return Private(
+        p.epsilon, p.delta, p.row_norm, p.rows, p.neighbours, p.noise, p.colluders, p.assume_centered
+    )
 
 
 def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
@@ -258,13 +286,15 @@ def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
+    if _asked(study.read_parameters(PPPCAParameters)) is not None:
+        return pppca_private.learns(study)
     method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(
             PROVIDER,
             method.contributors_see,
-            method.to_contributors,
+            (*method.to_contributors, *method.to_adder),
         ),
         Disclosure(
             PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
@@ -337,6 +367,8 @@ def _two_learn(study: Study) -> str:
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes and memory of a run over d columns (projections, 8k bytes a row, not counted)."""
     M = len(study.who(PROVIDER))
+    if (asked := _asked(study.read_parameters(PPPCAParameters))) is not None:
+        return pppca_private.expect(study, asked, d)
     cost = secure_sums.expected(study, M, [1 + d, _scatter_length(d)])
     p = study.read_parameters(PPPCAParameters)
     k = p.n_components if isinstance(p.n_components, int) else d
@@ -369,6 +401,31 @@ def check(study: Study) -> None:
             hint="a whole number from 1, a share of the variance between 0 and 1, or none for all",
             path=("parameters", "n_components"),
         )
+    _check_privacy(study, p)
+
+
+def _check_privacy(study: Study, p: PPPCAParameters) -> None:
+    asked = _asked(p)
+    if asked is not None and study.protocol == "pppca":
+        pppca_private.check(study, asked, p.standardize)
+        return
+    for name in ("epsilon", *_PRIVATE_ONLY):  # the baselines, which share these parameters, have no noise
+        if name in study.parameters:
+            raise StudyError(
+                f"{name} means nothing to {study.protocol} without epsilon"
+                if study.protocol == "pppca"
+                else f"{name} means nothing to {study.protocol}",
+                hint="pppca with epsilon (and delta) is private; else leave it out",
+                path=("parameters", name),
+            )
+
+
+_PRIVATE_ONLY = ("delta", "row_norm", "rows", "neighbours", "noise", "colluders", "assume_centered")
+
+
+def terms(study: Study) -> PrivacyTerms | None:
+    asked = _asked(study.read_parameters(PPPCAParameters))
+    return None if asked is None else pppca_private.terms(study, asked)
 
 
 def check_columns(p: PPPCAParameters) -> None:
@@ -390,14 +447,8 @@ PROTOCOL = Protocol(
     single_roles=frozenset({SERVER}),
     apart=((PROVIDER, SERVER),),
     messages=(
-        *handshake.MESSAGES,
-        JointMean,
-        Transfer,
-        Model,
-        Variances,
-        SampleCount,
-        Participants,
-        Projection,
+        *(*handshake.MESSAGES, JointMean, Transfer, Participants),
+        *(PublicCentre, Model, Variances, SampleCount, Projection),
     ),
     parameters=PPPCAParameters,
     outputs=OUTPUTS,
@@ -405,4 +456,5 @@ PROTOCOL = Protocol(
     adversary="Everyone follows the protocol but keeps what they see; the server colludes with no provider.",
     expect=expect,
     check=check,
+    privacy=terms,
 )

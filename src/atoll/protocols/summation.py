@@ -53,7 +53,7 @@ def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSu
 def learns(study: Study) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     return [
-        Disclosure(CONTRIBUTOR, method.contributors_see, method.to_contributors),
+        Disclosure(CONTRIBUTOR, method.contributors_see, (*method.to_contributors, *method.to_adder)),
         Disclosure(RECEIVER, "the sum over all contributors, exactly", method.to_receivers),
     ]
 

@@ -44,16 +44,20 @@ class SecureSum(ABC):
 
     to_contributors: ClassVar[tuple[type[Message], ...]]
     to_receivers: ClassVar[tuple[type[Message], ...]]
+    to_adder: ClassVar[tuple[type[Message], ...]] = ()
+    """What reaches whoever adds for the receiver, where the method has such a role."""
     options_type: ClassVar[type[SumOptions]] = SumOptions
     contributors_see: ClassVar[str]
     """What a contributor receives, for the disclosure."""
     hides: ClassVar[str]
     """How a contribution is hidden on its way, for the disclosure."""
+    has_adder: ClassVar[bool] = False
+    """Whether somebody other than the receiver adds: the first contributor, or an ``adder`` of its own."""
 
     @classmethod
     def messages(cls) -> tuple[type[Message], ...]:
         """Everything that may travel in a session."""
-        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers)))
+        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers, *cls.to_adder)))
 
     @classmethod
     @abstractmethod
@@ -69,12 +73,14 @@ class SecureSum(ABC):
         receivers: tuple[Address, ...],
         session: str,
         longest: int,
+        adder: Address | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.net = net
         self.record = record
         self.contributors = contributors
         self.receivers = receivers
+        self.adder = adder
         self.session = session
         self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
@@ -126,6 +132,16 @@ class SecureSum(ABC):
                 f"the values of round {round_name!r} are not those of the recorded run",
                 hint="the data or the machine has changed: start a new run",
             )
+
+    async def add_up(self, round_name: str, n: int) -> None:
+        """Add a round for the receiver: the part of an ``adder``, where the method has one."""
+        if self.has_adder and self.net.me == self.adder:
+            for name, _ in blocks(round_name, n):
+                await self.add_block(name)
+
+    async def add_block(self, name: str) -> None:
+        """Add one block of a round."""
+        raise NotImplementedError
 
     async def total(self, round_name: str, n: int) -> Limbs:
         """The total of a round of ``n`` values (receivers only)."""

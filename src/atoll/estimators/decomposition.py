@@ -24,6 +24,7 @@ _USED = {
     "pppca": (*_ALWAYS, "secure_sum", "standardize"),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
+    "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration"),
 }
 """The options that mean something to each protocol."""
 
@@ -146,6 +147,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
 
     def _study(self, islands: dict[str, Island]) -> Study:
+        if self.protocol == "privatelocal":
+            return self._private_local_study(islands)
         joint = self.protocol != "separate"
         release = {"components": ("provider", "consumer"), "explained_variance": ("consumer",)}
         release |= {"n_samples": ("consumer",)}
@@ -158,6 +161,23 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
             parameters={"n_components": _plain(self.n_components), "standardize": bool(self.standardize)},
             release=release if joint else {"models": ("provider",)},
+        )
+
+    def _private_local_study(self, islands: dict[str, Island]) -> Study:
+        options = ("epsilon", "delta", "row_norm", "rows", "neighbours", "calibration")
+        if self.epsilon is None or self.delta is None:
+            raise ParameterError(
+                "protocol='privatelocal' adds Gaussian noise: it needs both epsilon and delta",
+                hint="for example epsilon=1.0, delta=1e-6",
+            )
+        return Study(
+            name="PCA",
+            protocol=self.protocol,
+            partition=self.partition,
+            parties=parties(islands, "owner", "data_user"),
+            parameters={"n_components": _plain(self.n_components)}
+            | {name: getattr(self, name) for name in options},
+            release=dict.fromkeys(("components", "explained_variance", "n_samples"), ("data_user",)),
         )
 
     def _take(self, finished: Run) -> None:

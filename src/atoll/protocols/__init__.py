@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.protocols import baselines, pppca, summation
+from atoll.protocols import baselines, pppca, privatelocal, summation
 from atoll.protocols.base import Learned, Protocol, check_study
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
-    for protocol in (pppca.PROTOCOL, baselines.META, baselines.SEPARATE, summation.PROTOCOL)
+    for protocol in (
+        pppca.PROTOCOL,
+        privatelocal.PROTOCOL,
+        baselines.META,
+        baselines.SEPARATE,
+        summation.PROTOCOL,
+    )
 }
 
 __all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]

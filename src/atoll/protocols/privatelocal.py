@@ -31,6 +31,7 @@ import math
 from typing import Any, Literal
 
 import numpy as np
+import scipy.linalg
 
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
@@ -140,8 +141,9 @@ def noisy_count(X: Matrix, p: PrivateLocalParameters, seed: bytes) -> float:
 
 def local_subspace(moments: Matrix, k: int) -> Matrix:
     """The k leading eigenvectors of the noisy moments, times the roots of their eigenvalues."""
-    values, vectors = np.linalg.eigh(moments)
-    return np.asarray(np.sqrt(np.maximum(values[::-1][:k], 0.0))[:, None] * vectors.T[::-1][:k])
+    d = len(moments)
+    values, vectors = scipy.linalg.eigh(moments, subset_by_index=[d - k, d - 1])
+    return np.asarray(np.sqrt(np.maximum(values[::-1], 0.0))[:, None] * vectors.T[::-1])
 
 
 def prepare(X: Matrix, p: PrivateLocalParameters, seed: bytes) -> Subspace:

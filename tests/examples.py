@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from msgspec import structs
 
 from atoll import secure_sums
 from atoll.data.island import Island, as_islands
@@ -120,6 +121,46 @@ def summation(secure_sum: str = "shares", sum_options: dict[str, Any] | None = N
     return Example(study, islands)
 
 
+def dpdpca(
+    secure_sum: str = "shares",
+    sum_options: dict[str, Any] | None = None,
+    n_islands: int = 4,
+    **parameters: Any,
+) -> Example:
+    islands = as_islands(cut(table(), n_islands))
+    study = Study(
+        name="example",
+        protocol="dpdpca",
+        secure_sum=secure_sum,
+        sum_options=sum_options or {},
+        parties=parties(islands, "owner", "proxy", "data_user"),
+        parameters={"n_components": 2, "epsilon": 5.0, "delta": 1e-5, "row_norm": 10.0, **parameters},
+        release={
+            "components": ("owner", "data_user"),
+            "explained_variance": ("data_user",),
+            "n_samples": ("owner",),
+        },
+    )
+    return Example(study, islands)
+
+
+def private_pppca() -> Example:
+    example = pppca(n_islands=4)
+    frames_without_label = {name: part.drop(columns="outcome") for name, part in frames(4).items()}
+    return Example(
+        structs.replace(
+            example.study,
+            parameters={"n_components": 2, "epsilon": 5.0, "delta": 1e-5, "row_norm": 10.0},
+            release={
+                "components": ("provider", "consumer"),
+                "explained_variance": ("consumer",),
+                "n_samples": ("provider", "consumer"),
+            },
+        ),
+        as_islands(frames_without_label),
+    )
+
+
 SUMS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in secure_sums.METHODS),
     ("masks", {"dropouts": 1}),
@@ -139,4 +180,17 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         for build in (pppca, summation)
         for name, options in SUMS
     },
+    **{
+        f"dpdpca-{name}{''.join(f'-{k}' for k in options)}": (
+            lambda name=name, options=options: dpdpca(name, options)
+        )
+        for name, options in SUMS
+        if options.get("encoding") != "exponent"
+    },
+    "dpdpca-clip": lambda: dpdpca(rows="clip", neighbours="replace"),
+    "dpdpca-pure": lambda: dpdpca(delta=None, epsilon=20.0),
+    "dpdpca-centred": lambda: dpdpca(assume_centered=True, noise="local"),
+    "dpdpca-paper": lambda: dpdpca("paillier", calibration="paper"),
+    "dpdpca-paper-free": lambda: dpdpca("paillier", calibration="paper", mask="free", noise="wishart"),
+    "pppca-private": private_pppca,
 }

@@ -146,6 +146,17 @@ def _carried(halves: Limbs) -> Limbs:
     return limbs
 
 
+def from_int64(values: npt.ArrayLike, *, contributors: int = 1) -> Limbs:
+    """64-bit integers as they are, in units of the grid's last bit: nothing is scaled or rounded."""
+    integers = np.ascontiguousarray(values)
+    if integers.dtype != np.int64:
+        raise RangeOverflow(f"expected 64-bit integers, got {integers.dtype}")
+    if contributors >= 1 << (WIDTH_BITS - 64):
+        raise RangeOverflow(f"{contributors} contributors leave no room for 64-bit integers")
+    sign = (integers.ravel() >> 63).astype(np.uint64)  # all ones where negative
+    return np.stack([integers.ravel().view(np.uint64), *(sign for _ in range(LIMBS - 1))])
+
+
 def to_integers(limbs: Limbs) -> list[int]:
     """Signed Python integers, for tests and for crypto that works on integers."""
     rows = np.ascontiguousarray(limbs.T.astype("<u8")).tobytes()

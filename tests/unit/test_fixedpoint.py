@@ -70,3 +70,12 @@ def test_contributors_share_the_range() -> None:
 def test_an_integer_beyond_the_width_is_refused() -> None:
     with pytest.raises(RangeOverflow):
         fp.from_integers([2**191])
+
+
+def test_integers_enter_the_grid_as_they_are() -> None:
+    values = np.array([0, 1, -1, 2**62, -(2**63), 2**63 - 1], dtype=np.int64)
+    limbs = fp.from_int64(values, contributors=1000)
+    assert fp.to_integers(limbs) == values.tolist()
+    assert fp.to_integers(fp.add(limbs, limbs)) == [2 * int(v) for v in values]
+    with pytest.raises(RangeOverflow, match="64-bit integers"):
+        fp.from_int64(np.array([0.5]))

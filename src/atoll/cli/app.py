@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from atoll import __version__
-from atoll.cli import bench, console
+from atoll.cli import bench, console, ledger
 from atoll.cli.demo import demo
 from atoll.cli.review import review
 from atoll.cli.run import run
@@ -35,6 +35,7 @@ app.command()(demo)
 app.command()(run)
 app.command()(review)
 app.add_typer(bench.app, name="bench")
+app.add_typer(ledger.app, name="ledger")
 
 
 def _print_version(wanted: bool) -> None:

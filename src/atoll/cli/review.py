@@ -67,6 +67,7 @@ def show(review: Review, screen: Console) -> None:
         screen.print(escape(f"{review.secure_sum}: {review.trust}"))
     _warn(review, screen)
     screen.print()
+    _show_privacy(review, screen)
     _show_cost(review, screen)
 
 
@@ -107,6 +108,32 @@ def _warn(review: Review, screen: Console) -> None:
 
     for sentence in review.combined:
         screen.print(f"[yellow]! {escape(sentence)}[/]")
+
+
+def _show_privacy(review: Review, screen: Console) -> None:
+    from rich.markup import escape
+
+    privacy = review.privacy
+    if privacy is None:
+        return
+    screen.print("[bold]Privacy budget[/]")
+    for sentence in privacy.words:
+        screen.print(escape(f"• {sentence}") if privacy.private else f"[yellow]! {escape(sentence)}[/]")
+    if not privacy.accounts:
+        screen.print(f"[dim]{escape(privacy.accounts_missing or '')}[/]\n")
+        return
+    for account in privacy.accounts:
+        budget = "no budget set" if account.budget is None else f"budget {account.budget:.4g}"
+        screen.print(
+            escape(
+                f"{account.island} (data set {account.identity!r}, {budget}, at delta {account.delta:g})\n"
+                f"  before: epsilon {account.epsilon_before:.4g}; {account.before}\n"
+                f"  after:  epsilon {account.epsilon_after:.4g}; {account.after}"
+            )
+        )
+        if not account.covered:
+            screen.print("[red]  over budget: the island will refuse[/]")
+    screen.print()
 
 
 def _show_cost(review: Review, screen: Console) -> None:

@@ -58,8 +58,14 @@ def run_file(file: StudyFile, *, shown: bool) -> Run:
 
     expect, columns = protocol_of(file.study.protocol).expect, count_columns(file)
     expected = expect(file.study, columns).messages if expect and columns else None
-    with bar(expected, shown) as progress:
-        return run_study(file.study, read_islands(file), progress=progress)
+    islands = read_islands(file)
+    try:
+        with bar(expected, shown) as progress:
+            return run_study(file.study, islands, progress=progress)
+    finally:
+        for island in islands.values():
+            if island.ledger is not None:
+                island.ledger.close()
 
 
 def _warn_of_few_rows(finished: Run) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,18 @@ import pandas as pd
 
 from atoll.errors import DataError, ParameterError
 
+if TYPE_CHECKING:
+    from atoll.privacy.ledger import Ledger
+
 Matrix = npt.NDArray[np.float64]
 
 
 class Island:
-    """A named table, made by one of the ``from_...`` methods."""
+    """A named table, made by one of the ``from_...`` methods.
+
+    ``identity``: the data set as its owner knows it, whatever file holds it now; private releases are
+    booked under it, in ``ledger``.
+    """
 
     def __init__(
         self,
@@ -25,8 +32,12 @@ class Island:
         name: str = "island",
         columns: Sequence[str] | None = None,
         source: Path | None = None,
+        identity: str | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.name = name
+        self.identity = identity
+        self.ledger = ledger
         self.source = source
         self._table = table
         self.named = columns is not None
@@ -46,40 +57,53 @@ class Island:
 
     @classmethod
     def from_array(
-        cls, array: npt.ArrayLike, *, columns: Sequence[str] | None = None, name: str = "island"
+        cls,
+        array: npt.ArrayLike,
+        *,
+        columns: Sequence[str] | None = None,
+        name: str = "island",
+        identity: str | None = None,
     ) -> Island:
         """A two-dimensional array; columns are x0, x1, ... unless named."""
         table = _as_table(array, name)
         if columns is not None and len(columns) != table.shape[1]:
             raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
-        return cls(table, name=name, columns=columns)
+        return cls(table, name=name, columns=columns, identity=identity)
 
     @classmethod
-    def from_frame(cls, frame: Any, *, name: str = "island") -> Island:
+    def from_frame(cls, frame: Any, *, name: str = "island", identity: str | None = None) -> Island:
         """A pandas or polars frame."""
         if type(frame).__module__.split(".")[0] == "polars":
             frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
         if not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
-        return cls(frame, name=name, columns=[str(column) for column in frame.columns])
+        return cls(frame, name=name, columns=[str(column) for column in frame.columns], identity=identity)
 
     @classmethod
-    def from_csv(cls, path: str | Path, *, name: str | None = None) -> Island:
+    def from_csv(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A comma-separated file with a header line."""
-        return cls._from_file(path, pd.read_csv, name)
+        return cls._from_file(path, pd.read_csv, name, identity)
 
     @classmethod
-    def from_parquet(cls, path: str | Path, *, name: str | None = None) -> Island:
+    def from_parquet(
+        cls, path: str | Path, *, name: str | None = None, identity: str | None = None
+    ) -> Island:
         """A Parquet file."""
-        return cls._from_file(path, pd.read_parquet, name)
+        return cls._from_file(path, pd.read_parquet, name, identity)
 
     @classmethod
-    def from_npz(cls, path: str | Path, *, name: str | None = None) -> Island:
+    def from_npz(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A NumPy archive with ``X`` and, optionally, ``feature_names`` and ``y`` (as column ``y``)."""
-        return cls._from_file(path, _read_npz, name)
+        return cls._from_file(path, _read_npz, name, identity)
 
     @classmethod
-    def _from_file(cls, path: str | Path, read: Callable[[Path], pd.DataFrame], name: str | None) -> Island:
+    def _from_file(
+        cls,
+        path: str | Path,
+        read: Callable[[Path], pd.DataFrame],
+        name: str | None,
+        identity: str | None,
+    ) -> Island:
         path = Path(path)
         name = name or path.stem
         if not path.is_file():
@@ -89,7 +113,8 @@ class Island:
         except Exception as error:  # each reader has its own exceptions
             reason = str(error).split("\n", 1)[0]
             raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
-        return cls(frame, name=name, columns=[str(column) for column in frame.columns], source=path)
+        columns = [str(column) for column in frame.columns]
+        return cls(frame, name=name, columns=columns, source=path, identity=identity)
 
     # ---- looking at it ----
 
@@ -202,7 +227,12 @@ def as_island(name: str, data: Any) -> Island:
     """Whatever a user hands in as one island's data."""
     if isinstance(data, Island):
         return Island(
-            data._table, name=name, columns=data.columns if data.named else None, source=data.source
+            data._table,
+            name=name,
+            columns=data.columns if data.named else None,
+            source=data.source,
+            identity=data.identity,
+            ledger=data.ledger,
         )
     if isinstance(data, str | Path):
         path = Path(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from atoll.data.island import Island, as_islands
 from atoll.errors import ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run
+from atoll.estimators.privacy_options import PRIVACY_OPTIONS, accounts, booked, privacy_parameters
 from atoll.protocols.base import MIN_ISLANDS
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
@@ -21,10 +23,11 @@ from atoll.study.model import Study
 # scikit-learn's tools set random_state wherever it exists, so it is never an error.
 _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
-    "pppca": (*_ALWAYS, "secure_sum", "standardize"),
+    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon"),
+    "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
-    "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration"),
+    "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
 }
 """The options that mean something to each protocol."""
 
@@ -39,14 +42,34 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ----------
     n_components : int, float or None
         How many components; a share of the variance between 0 and 1; or None for all.
-    protocol : "pppca", "meta" or "separate"
-        How the islands work together: by secure sums (PPPCA), or one of two baselines.
+    protocol : "pppca", "dpdpca", "privatelocal", "meta" or "separate"
+        How the islands work together: by secure sums (PPPCA); the same with differential privacy and a
+        proxy (DPDPCA); or one of three baselines, of which "privatelocal" is private too.
     secure_sum : "shares", "masks", "paillier" or "lattice"
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
         (shared by all islands) or the "server"'s.
     standardize : bool
         Divide every column by its joint standard deviation.
+    epsilon, delta : float, optional
+        Differential privacy, with "dpdpca" or "pppca": everything released is made from noisy sums.
+        Without delta the privacy is pure.
+    row_norm : float
+        With epsilon: a public bound on the Euclidean norm of a row; longer rows are cut to it.
+    rows : "normalise" or "clip"
+        With epsilon: around the private centre every row counts with length one, or is cut at a
+        privately chosen radius.
+    neighbours : "add-remove" or "replace"
+        With epsilon: whether the presence of a row is hidden, or only its content.
+    calibration : "analytic" or "paper"
+        With "dpdpca": noise whose guarantee holds, or the published form, which is not private as stated.
+    noise : "distributed" or "local"
+        Every owner adds a share of the noise, or the whole of it. With ``calibration="paper"``: "gaussian",
+        "laplace" or "wishart", made by the proxy.
+    colluders : int
+        How many owners may use their own noise shares against the others.
+    ledger : path or Ledger, optional
+        Where each island's spending is booked under its identity; in memory unless named.
     dropouts : int
         How many islands may leave during the first sum (``secure_sum="masks"``).
     engine : LocalEngine, optional
@@ -126,6 +149,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 f"there is no protocol {self.protocol!r}", hint=f"one of {', '.join(map(repr, _USED))}"
             )
         used = (*_USED[self.protocol], *_SUM_OPTIONS.get(self.secure_sum, ()))
+        if self.protocol == "pppca" and self.epsilon is not None:
+            used = (*used, *PRIVACY_OPTIONS)
+        if self._is_the_papers():
+            used = tuple(name for name in used if name != "ledger")
         refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
         tables = as_islands(islands)
         if len(tables) < MIN_ISLANDS:
@@ -133,12 +160,35 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
-        self._take(run(self._study(tables), tables, self.engine))
-        self._warn_of_few_rows()
+        study = self._study(tables)
+        if self._is_private():
+            self._fit_privately(study, tables, named=isinstance(islands, Mapping))
+        else:
+            self._take(run(study, tables, self.engine))
+        self._warn()
         return self
 
-    def _warn_of_few_rows(self) -> None:
-        if self.protocol == "pppca" and self.n_samples_ <= self.n_features_in_:
+    def _is_the_papers(self) -> bool:
+        return bool(self.protocol in ("dpdpca", "privatelocal") and self.calibration == "paper")
+
+    def _is_private(self) -> bool:
+        """Whether the fit makes differentially private releases, which a ledger has to book."""
+        private = self.protocol in ("pppca", "dpdpca", "privatelocal")
+        return private and self.epsilon is not None and not self._is_the_papers()
+
+    def _fit_privately(self, study: Study, tables: dict[str, Island], *, named: bool) -> None:
+        with booked(tables, self.ledger, named=named):
+            self._take(run(study, tables, self.engine))
+            self.privacy_spent_ = accounts(tables)
+
+    def _warn(self) -> None:
+        if self._is_the_papers():
+            warnings.warn(
+                "calibration='paper' is the published protocol: not differentially private as stated",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+        if self.protocol == "pppca" and self.epsilon is None and self.n_samples_ <= self.n_features_in_:
             warnings.warn(
                 f"the joint table has {self.n_samples_} rows for {self.n_features_in_} columns: its mean and "
                 "covariance, which the server learns, then say much about single rows",
@@ -147,6 +197,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
 
     def _study(self, islands: dict[str, Island]) -> Study:
+        if self.protocol == "dpdpca":
+            return self._proxy_study(islands)
         if self.protocol == "privatelocal":
             return self._private_local_study(islands)
         joint = self.protocol != "separate"
@@ -159,8 +211,33 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             partition=self.partition,
             parties=parties(islands, "provider", *(("server", "consumer") if joint else ())),
             sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
-            parameters={"n_components": _plain(self.n_components), "standardize": bool(self.standardize)},
+            parameters={
+                "n_components": _plain(self.n_components),
+                "standardize": bool(self.standardize),
+                **(privacy_parameters(self) if self._is_private() else {}),
+            },
             release=release if joint else {"models": ("provider",)},
+        )
+
+    def _proxy_study(self, islands: dict[str, Island]) -> Study:
+        """DPDPCA's roles."""
+        return Study(
+            name="PCA",
+            protocol="dpdpca",
+            secure_sum=self.secure_sum,
+            partition=self.partition,
+            parties=parties(islands, "owner", "proxy", "data_user"),
+            sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
+            parameters={
+                "n_components": _plain(self.n_components),
+                "calibration": self.calibration,
+                **privacy_parameters(self),
+            },
+            release={
+                "components": ("owner", "data_user"),
+                "explained_variance": ("data_user",),
+                "n_samples": ("data_user",),
+            },
         )
 
     def _private_local_study(self, islands: dict[str, Island]) -> Study:
@@ -196,6 +273,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.total_variance_ = float(result["total_variance"])
         self.noise_variance_ = float(result["noise_variance"])
         self.n_samples_ = int(result["n_samples"])
+        if self._is_private() or self._is_the_papers():
+            self.variances_of_ = "normalised rows" if self.rows == "normalise" else "cut rows"
         total = self.total_variance_ or 1.0
         self.explained_variance_ratio_ = self.explained_variance_ / total
         self.singular_values_ = np.sqrt(self.explained_variance_ * (self.n_samples_ - 1))

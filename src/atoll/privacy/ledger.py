@@ -211,6 +211,16 @@ class Ledger:
                 )
             return self.account(identity)
 
+    def check(
+        self, identity: str, release_id: str, costs: Sequence[Cost], neighbours: Neighbours = "add-remove"
+    ) -> None:
+        """Refuse what ``debit`` would refuse now, and write nothing."""
+        _check_identity(identity)
+        check_neighbours(neighbours)
+        with self._transaction():
+            if self._find(release_id) is None:
+                self._refuse_over_budget(Debit(release_id, identity, "", "", neighbours, Spent.of(costs)))
+
     def _refuse_over_budget(self, wanted: Debit) -> None:
         budget = self.budget(wanted.identity)
         if budget is None:

@@ -12,6 +12,8 @@ from atoll import secure_sums
 from atoll.codec import Message
 from atoll.errors import ParameterError, StudyError, one_of
 from atoll.network import Address, Network, Record
+from atoll.privacy.mechanisms import Cost
+from atoll.privacy.sensitivity import Neighbours
 from atoll.study.model import Parameters, Study
 
 Outputs = dict[str, Any]
@@ -73,6 +75,16 @@ class Expectation(NamedTuple):
     rounds: int
 
 
+class PrivacyTerms(NamedTuple):
+    """What a study with an epsilon promises; ``costs`` are empty where nothing is promised."""
+
+    epsilon: float
+    delta: float | None
+    neighbours: Neighbours
+    costs: tuple[Cost, ...]
+    words: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Protocol:
     """One paper's protocol, as engines, loaders and ``review`` see it."""
@@ -94,6 +106,8 @@ class Protocol:
     expect: Callable[[Study, int], Expectation] | None = None
     """Expected cost for a study over tables of so many columns."""
     check: Callable[[Study], None] = lambda _: None
+    privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
+    """The study's differential privacy, where it asks for any."""
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""

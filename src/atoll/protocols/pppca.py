@@ -14,11 +14,14 @@ and from the mean, and so learns the other's.
 Deviations: S_i is a sum, not a mean (means of islands do not add up to the joint mean), and n, which
 the paper takes as known, is added in the same vector. C_i is a scatter, divided by n-1 after the sum.
 Columns are agreed on first. Standardising is done by the server, on C.
+
+With ``epsilon`` the two sums are replaced by the stages of ``private_release``: the server then opens
+noisy sums only, and nothing that anybody learns is exact.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,9 +32,12 @@ from atoll.data.statistics import Moments, from_triangle, moments, scatter_about
 from atoll.errors import ParameterError, PartyLeft, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
-from atoll.protocols import handshake
-from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, Protocol, learned
+from atoll.privacy.dp_moments import Rows
+from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols import handshake, pppca_private
+from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, PrivacyTerms, Protocol, learned
 from atoll.protocols.decompose import Decomposition, check_components, decompose, standard_scale
+from atoll.protocols.private_release import Private, PublicCentre
 from atoll.protocols.released import (
     CONSUMER,
     OUTPUTS,
@@ -52,12 +58,21 @@ from atoll.study.model import Parameters, Study
 
 class PPPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``columns``: the columns to use, where not all of them."""
+    with the projections; ``columns``: the columns to use, where not all of them; from ``epsilon`` on:
+    a differentially private release, as in :mod:`atoll.protocols.private_release`."""
 
     n_components: int | float | None = 2
     standardize: bool = False
     label: str | None = None
     columns: tuple[str, ...] | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    row_norm: float | None = None
+    rows: Rows = "normalise"
+    neighbours: Neighbours = "add-remove"
+    noise: Literal["distributed", "local"] = "distributed"
+    colluders: int = 1
+    assume_centered: bool = False
 
 
 # ---- messages ----
@@ -123,6 +138,8 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    if (asked := _asked(p)) is not None:
+        return await pppca_private.provider(net, study, island, record, asked, p.columns, p.label)
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
@@ -147,6 +164,8 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
 
 async def server(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
+    if (asked := _asked(p)) is not None:
+        return await pppca_private.server(net, study, record, asked, p.columns, p.n_components)
     agreed = await handshake.check(net, providers, p.columns)
     d = len(agreed.names)
     check_components(p.n_components, d, d)
@@ -183,6 +202,15 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 
 
 # ---- what the roles share ----
+
+
+def _asked(p: PPPCAParameters) -> Private | None:
+    """The private release that the study asks for, if it does."""
+    if p.epsilon is None:
+        return None
+    return Private(
+        p.epsilon, p.delta, p.row_norm, p.rows, p.neighbours, p.noise, p.colluders, p.assume_centered
+    )
 
 
 def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
@@ -222,6 +250,8 @@ def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> N
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
+    if _asked(study.read_parameters(PPPCAParameters)) is not None:
+        return pppca_private.learns(study)
     method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
@@ -288,6 +318,8 @@ def _caveats(study: Study) -> list[Disclosure]:
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes and memory of a run over d columns (projections, 8k bytes a row, not counted)."""
     M = len(study.who(PROVIDER))
+    if (asked := _asked(study.read_parameters(PPPCAParameters))) is not None:
+        return pppca_private.expect(study, asked, d)
     cost = secure_sums.expected(study, M, [1 + d, d * (d + 1) // 2])
     p = study.read_parameters(PPPCAParameters)
     k = p.n_components if isinstance(p.n_components, int) else d
@@ -318,6 +350,31 @@ def check(study: Study) -> None:
             hint="a whole number from 1, a share of the variance between 0 and 1, or none for all",
             path=("parameters", "n_components"),
         )
+    _check_privacy(study, p)
+
+
+def _check_privacy(study: Study, p: PPPCAParameters) -> None:
+    asked = _asked(p)
+    if asked is not None and study.protocol == "pppca":
+        pppca_private.check(study, asked, p.standardize)
+        return
+    for name in ("epsilon", *_PRIVATE_ONLY):  # the baselines, which share these parameters, have no noise
+        if name in study.parameters:
+            raise StudyError(
+                f"{name} means nothing to {study.protocol} without epsilon"
+                if study.protocol == "pppca"
+                else f"{name} means nothing to {study.protocol}",
+                hint="pppca with epsilon (and delta) is private; else leave it out",
+                path=("parameters", name),
+            )
+
+
+_PRIVATE_ONLY = ("delta", "row_norm", "rows", "neighbours", "noise", "colluders", "assume_centered")
+
+
+def terms(study: Study) -> PrivacyTerms | None:
+    asked = _asked(study.read_parameters(PPPCAParameters))
+    return None if asked is None else pppca_private.terms(study, asked)
 
 
 PROTOCOL = Protocol(
@@ -326,11 +383,15 @@ PROTOCOL = Protocol(
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({SERVER}),
-    messages=(*handshake.MESSAGES, JointMean, Transfer, Model, Variances, SampleCount, Projection),
+    messages=(
+        *(*handshake.MESSAGES, JointMean, Transfer),
+        *(PublicCentre, Model, Variances, SampleCount, Projection),
+    ),
     parameters=PPPCAParameters,
     outputs=OUTPUTS,
     learns=learns,
     adversary="Everyone follows the protocol but keeps what they see; the server colludes with no provider.",
     expect=expect,
     check=check,
+    privacy=terms,
 )

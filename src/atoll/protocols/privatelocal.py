@@ -41,6 +41,7 @@ from atoll.privacy import grid, sensitivity
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
 from atoll.privacy.dp_moments import Stage
 from atoll.privacy.mechanisms import (
+    Cost,
     GaussianCost,
     GaussianNoise,
     Part,
@@ -50,7 +51,8 @@ from atoll.privacy.mechanisms import (
 )
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import handshake
-from atoll.protocols.base import Disclosure, Learned, Protocol, learned
+from atoll.protocols import private_release as private
+from atoll.protocols.base import Disclosure, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.decompose import check_components, deterministic_signs
 from atoll.protocols.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.released import (
@@ -122,6 +124,13 @@ def count_stage(p: PrivateLocalParameters) -> Stage:
     return Stage("rows", calibrate_gaussian(mu, grid.ROW_UNITS, (Part(1),)), GaussianCost(mu))
 
 
+def costs(p: PrivateLocalParameters) -> tuple[Cost, ...]:
+    """What a run costs each owner: the same for any number of columns; nothing is promised as published."""
+    if p.calibration == "paper":
+        return ()
+    return moments_stage(p, 1).cost, count_stage(p).cost
+
+
 # ---- steps ----
 
 
@@ -176,9 +185,14 @@ def finish(last: Subspace) -> tuple[Matrix, Variances, int]:
 
 async def owner(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, owners, user = study.read_parameters(PrivateLocalParameters), study.who(OWNER), study.the(DATA_USER)
+    debits = private.Debits(study, island, p.neighbours, list(costs(p)), record)
+    if p.calibration == "analytic":
+        debits.ask()  # before anything leaves
     agreed = await handshake.announce(net, island, user, p.columns, None)
     X, turn = island.features(agreed.names), owners.index(net.me)
-    seed = record("noise", fresh_seed)
+    if p.calibration == "analytic":
+        debits.debit(await net.compute(private.fingerprint, X))
+    seed = record(private.RECORDED_NOISE, fresh_seed)
     subspace = await net.compute(prepare, X, p, seed)
     if turn > 0:
         before = await net.receive(Subspace, owners[turn - 1])
@@ -250,6 +264,12 @@ def _count_words(p: PrivateLocalParameters) -> str:
     return "noisy" if p.calibration == "analytic" and p.neighbours == "add-remove" else "exact"
 
 
+def terms(study: Study) -> PrivacyTerms:
+    """What the study promises, for reviews and ledgers."""
+    p = study.read_parameters(PrivateLocalParameters)
+    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, costs(p), (_guarantee(p),))
+
+
 def check(study: Study) -> None:
     """What the study's types cannot say."""
     p = study.read_parameters(PrivateLocalParameters)
@@ -287,4 +307,5 @@ PROTOCOL = Protocol(
     adversary="Whoever sees what leaves an owner, all other owners together included: local noise.",
     uses_sum=False,
     check=check,
+    privacy=terms,
 )

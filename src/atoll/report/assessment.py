@@ -25,6 +25,7 @@ def as_markdown(review: Review) -> str:
         ["## Who learns what", *_learning(review)],
         ["## Outputs", _outputs(review)],
         ["## Adversary", review.adversary, *_trust(review)],
+        ["## Privacy budget", *_budget(review)] if review.privacy else [],
         ["## Safeguards", _bullets(_safeguards(review))],
         ["## Residual risks", _bullets(_risks(review))],
     )
@@ -128,6 +129,25 @@ def _trust(review: Review) -> list[str]:
     return [f"Secure sum `{review.secure_sum}`: {review.trust}"] if review.trust else []
 
 
+def _budget(review: Review) -> list[str]:
+    privacy = review.privacy
+    assert privacy is not None
+    said = [_bullets(privacy.words)]
+    if not privacy.accounts:
+        return [*said, f"Budgets of single islands: {privacy.accounts_missing}."]
+    rows = [
+        (
+            f"{account.island}: {account.identity}",
+            "none set" if account.budget is None else f"{account.budget:.4g} (delta {account.delta:g})",
+            f"{account.epsilon_before:.4g}: {account.before}",
+            f"{account.epsilon_after:.4g}: {account.after}"
+            + ("" if account.covered else " — **over budget: the island will refuse**"),
+        )
+        for account in privacy.accounts
+    ]
+    return [*said, _table(("Data set", "Budget", "Epsilon before", "Epsilon after"), rows)]
+
+
 def _safeguards(review: Review) -> Iterable[str]:
     yield "Records stay where they are; there is no central copy."
     if review.secure_sum:
@@ -138,8 +158,8 @@ def _safeguards(review: Review) -> Iterable[str]:
     yield "Only the outputs listed above leave the computation, and only to the parties listed there."
     yield "Missing and infinite values are refused."
     yield "Fewer than two islands are refused."
-    if review.parameters.get("epsilon") is not None:
-        yield f"Releases are differentially private: epsilon = {review.parameters['epsilon']}."
+    if review.privacy is not None and review.privacy.private:
+        yield f"Releases are differentially private: {review.privacy.words[0]}."
 
 
 def _risks(review: Review) -> Iterable[str]:
@@ -154,7 +174,9 @@ def _risks(review: Review) -> Iterable[str]:
         "If parties collude that the statement under “Adversary” assumes do not, the totals of a single "
         "island can be opened."
     )
-    if review.parameters.get("epsilon") is None:
+    if review.privacy is not None and not review.privacy.private:
+        yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in review.privacy.words)
+    if review.privacy is None:
         yield (
             "Results are exact. No noise is added, so they can reveal something about records that stand "
             "out, the more so when there are few records or several studies over nearly the same records."

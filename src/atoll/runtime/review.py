@@ -16,9 +16,10 @@ from atoll.data.columns import column_names
 from atoll.errors import AtollError, ParameterError
 from atoll.network import Address
 from atoll.protocols import Protocol, protocol_of
+from atoll.runtime.budget import PrivacyReview, review_privacy
 from atoll.runtime.studies import data_holders
 from atoll.study.load import StudyFile
-from atoll.study.model import Study, to_plain
+from atoll.study.model import Local, Study, to_plain
 
 
 class RoleReview(msgspec.Struct, frozen=True):
@@ -78,6 +79,8 @@ class Review(msgspec.Struct, frozen=True):
     cost: CostReview | None
     cost_missing: str | None
     """Why there is no estimate, where there is none."""
+    privacy: PrivacyReview | None = None
+    """The privacy budget, where the study has one."""
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -85,8 +88,8 @@ class Review(msgspec.Struct, frozen=True):
         return plain
 
 
-def review_study(study: Study, columns: int | None = None) -> Review:
-    """Say what ``study`` means; costs are for tables of so many columns."""
+def review_study(study: Study, columns: int | None = None, local: Local | None = None) -> Review:
+    """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
     protocol = protocol_of(study.protocol)
     method = secure_sums.chosen(study) if protocol.uses_sum else None
     cost, missing = _cost(protocol, study, columns)
@@ -108,12 +111,14 @@ def review_study(study: Study, columns: int | None = None) -> Review:
         outputs=_outputs(protocol, study),
         cost=cost,
         cost_missing=missing,
+        privacy=review_privacy(study, local),
     )
 
 
 def review_file(file: StudyFile, columns: int | None = None) -> Review:
     """The same for a study file; the number of columns is read from the local data where it can be."""
-    return review_study(file.study, columns if columns is not None else count_columns(file))
+    columns = columns if columns is not None else count_columns(file)
+    return review_study(file.study, columns, file.local)
 
 
 def count_columns(file: StudyFile) -> int | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from atoll.data.island import Island, as_island
 from atoll.errors import ParameterError, StudyError, one_of
+from atoll.privacy.ledger import Ledger
 from atoll.protocols import check_study, protocol_of
 from atoll.study.load import StudyFile, read_study_file
 from atoll.study.model import Study
@@ -39,13 +40,17 @@ def data_holders(study: Study) -> tuple[str, ...]:
 
 def _check_local(file: StudyFile) -> None:
     holders = data_holders(file.study)
-    for party in file.local.data:
-        if party not in holders:
-            raise StudyError(
-                f"[local] gives data for {party!r}, which the study does not name as an island",
-                hint=one_of(party, holders, "its islands are"),
-                path=("local", "data", party),
-            )
+    for key, named, what in (
+        ("data", file.local.data, "data for"),
+        ("identities", file.local.identities, "an identity for"),
+    ):
+        for party in named:
+            if party not in holders:
+                raise StudyError(
+                    f"[local] gives {what} {party!r}, which the study does not name as an island",
+                    hint=one_of(party, holders, "its islands are"),
+                    path=("local", key, party),
+                )
 
 
 def read_islands(file: StudyFile) -> dict[str, Island]:
@@ -59,4 +64,27 @@ def read_islands(file: StudyFile) -> dict[str, Island]:
                 path=("local", "data"),
             )
         )
-    return {party: as_island(party, file.local.data[party]) for party in data_holders(file.study)}
+    islands = {party: as_island(party, file.local.data[party]) for party in data_holders(file.study)}
+    _book(file, islands)
+    return islands
+
+
+def _book(file: StudyFile, islands: dict[str, Island]) -> None:
+    """Give every island its identity and the ledger; a private study does not run without them."""
+    terms, local = protocol_of(file.study.protocol).privacy(file.study), file.local
+    if terms is not None and terms.costs:
+        missing = [party for party in islands if party not in local.identities]
+        if local.ledger is None or missing:
+            what = "a ledger" if local.ledger is None else f"the identity of the data of {', '.join(missing)}"
+            example = next(iter(missing or islands))
+            hint = (
+                'ledger = "atoll-ledger.sqlite"'
+                if local.ledger is None
+                else f'identities = {{ {example} = "the data set as its owner knows it", ... }}'
+            )
+            wrong = StudyError(f"a private study needs {what}", hint=f"[local] {hint}", path=("local",))
+            raise file.located(wrong)
+    if local.ledger is not None:
+        ledger = Ledger(local.ledger)
+        for party, island in islands.items():
+            island.identity, island.ledger = local.identities.get(party), ledger

@@ -56,9 +56,13 @@ def session(
     contributors: tuple[Address, ...],
     receivers: tuple[Address, ...],
     longest: int,
+    adder: Address | None = None,
     name: str = "sum",
 ) -> SecureSum:
-    """The study's secure sum between these participants, bound to the study's digest."""
+    """The study's secure sum between these participants, bound to the study's digest.
+
+    ``adder``: who adds ciphertexts, in a method where not the receiver does; else the first contributor.
+    """
     return chosen(study)(
         net,
         record,
@@ -66,6 +70,7 @@ def session(
         receivers=receivers,
         session=f"{study.digest}/{name}",
         longest=longest,
+        adder=adder,
         options=study.sum_options,
     )
 

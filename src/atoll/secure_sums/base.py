@@ -47,6 +47,8 @@ class SecureSum(ABC):
     """What a contributor receives, for the disclosure."""
     trust: ClassVar[str]
     """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
+    has_adder: ClassVar[bool] = False
+    """Whether somebody other than the receiver adds: the first contributor, or an ``adder`` of its own."""
 
     def __init__(
         self,
@@ -57,12 +59,14 @@ class SecureSum(ABC):
         receivers: tuple[Address, ...],
         session: str,
         longest: int,
+        adder: Address | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.net = net
         self.record = record
         self.contributors = contributors
         self.receivers = receivers
+        self.adder = adder
         self.session = session
         self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
@@ -98,6 +102,16 @@ class SecureSum(ABC):
         self._contributed.add(round_name)
         for name, columns in blocks(round_name, values.shape[1]):
             await self.contribute_block(name, values[:, columns])
+
+    async def add_up(self, round_name: str, n: int) -> None:
+        """Add a round for the receiver: the part of an ``adder``, where the method has one."""
+        if self.has_adder and self.net.me == self.adder:
+            for name, _ in blocks(round_name, n):
+                await self.add_block(name)
+
+    async def add_block(self, name: str) -> None:
+        """Add one block of a round."""
+        raise NotImplementedError
 
     async def total(self, round_name: str, n: int) -> Limbs:
         """The total of a round of ``n`` values (receivers only)."""

@@ -1,8 +1,9 @@
-"""Secure sums under a key that the receiver holds: one contributor adds ciphertexts, the receiver opens.
+"""Secure sums under a key that the receiver holds: an adder adds ciphertexts, the receiver opens.
 
 Liu et al., Privacy Preserving PCA for Multiparty Modeling (2020), Algorithm 1.
 
-Symbols: party p -> adder, [S_i] -> ciphertext, [x_bar] -> ciphertext sum.
+Symbols: party p -> adder (the first contributor, unless the protocol has a party for it), [S_i] ->
+ciphertext, [x_bar] -> ciphertext sum.
 Adversary: passive. The receiver and the adder together open every input; apart, the adder sees
 ciphertexts that it cannot open and the receiver sees the sum.
 Deviation: what travels to the adder is sealed for it. The paper's receiver holds the key and may also
@@ -55,13 +56,15 @@ class EncryptedSum(SecureSum):
 
     messages: ClassVar[tuple[type[Message], ...]] = (SumKey, AdderKey, SealedInput, CipherSum)
     contributors_see = "the receiver's public key; the first island also ciphertexts that it cannot open"
+    has_adder = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if len(self.receivers) != 1:
             raise ParameterError("a sum under the receiver's key has one receiver")
         self._receiver = self.receivers[0]
-        self._adder = self.contributors[0]
+        self._adder = self.adder or self.contributors[0]
+        self._encryptors = tuple(dict.fromkeys((*self.contributors, self._adder)))
 
     # ---- what an encryption brings ----
 
@@ -93,12 +96,12 @@ class EncryptedSum(SecureSum):
         if self.net.me == self._receiver:
             secret = await self.net.compute(self._recorded_key)
             public = await self.net.compute(self.use_secret, secret)
-            await self.net.broadcast(self.contributors, SumKey(public))
+            await self.net.broadcast(self._encryptors, SumKey(public))
         if self.net.me == self._adder:
             self._private = self.record(f"{self.session}/adder", randomness.fresh_seed)
             others = [a for a in self.contributors if a != self._adder]
             await self.net.broadcast(others, AdderKey(envelope.public_key(self._private)))
-        if self.net.me in self.contributors:
+        if self.net.me in self._encryptors:
             message = await self.net.receive(SumKey, self._receiver)
             await self.net.compute(self.use_public, message.key)
         if self.net.me in self.contributors and self.net.me != self._adder:
@@ -120,9 +123,13 @@ class EncryptedSum(SecureSum):
         )
         await self.net.send(self._adder, SealedInput(name, sealed))
 
-    async def _add_all(self, name: str, own: bytes) -> None:
+    async def add_block(self, name: str) -> None:
+        await self._add_all(name, None)
+
+    async def _add_all(self, name: str, own: bytes | None) -> None:
         add, finish = self.adding()
-        add(own)
+        if own is not None:
+            add(own)
 
         def combine(sender: Address, message: SealedInput) -> None:
             check_round(name, message.block, sender)

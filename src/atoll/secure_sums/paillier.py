@@ -34,8 +34,9 @@ class Paillier(EncryptedSum):
 
     options_type = PaillierOptions
     trust = (
-        "The sum is safe while the receiver, who holds the key, and the first contributor, who adds the "
-        "ciphertexts, do not collude: together they open every input."
+        "The sum is safe while the receiver, who holds the key, and whoever adds the ciphertexts (the "
+        "first contributor, or the proxy of a protocol that has one) do not collude: together they open "
+        "every input."
     )
 
     @classmethod

@@ -40,6 +40,8 @@ class _PartyTable(msgspec.Struct, frozen=True):
 
 class _LocalTable(msgspec.Struct, frozen=True):
     data: dict[str, Any] = {}
+    identities: dict[str, str] = {}
+    ledger: str | None = None
 
 
 _TABLES = ("study", "parameters", "party", "release", "sum", "local")
@@ -176,12 +178,16 @@ def _release(table: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def _local(document: Mapping[str, Any], folder: Path) -> Local:
     """The local table; paths count from the study file's folder."""
-    data = read_table(_table(document, "local"), _LocalTable, ("local",)).data
-    for party, file in data.items():
+    local = read_table(_table(document, "local"), _LocalTable, ("local",))
+    for party, file in local.data.items():
         if not isinstance(file, str):
             raise StudyError(
                 f"the data of {party!r} must be a path",
                 hint=f'data = {{ {party} = "{party}.csv" }}',
                 path=("local", "data", party),
             )
-    return Local({party: str(folder / file) for party, file in data.items()})
+    return Local(
+        {party: str(folder / file) for party, file in local.data.items()},
+        local.identities,
+        None if local.ledger is None else str(folder / local.ledger),
+    )

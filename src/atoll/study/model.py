@@ -35,9 +35,12 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one site knows and nobody signs: where the data lie."""
+    """What one site knows and nobody signs: where the data lie, which data sets they are, and the
+    ledger in which private releases from them are booked."""
 
     data: dict[str, str] = {}
+    identities: dict[str, str] = {}
+    ledger: str | None = None
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,9 +10,10 @@ from msgspec import structs
 from tests.examples import cut, privatelocal, table
 
 import atoll
-from atoll.errors import AtollError
+from atoll.errors import AtollError, PrivacyWarning
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_epsilon, gdp_mu
 from atoll.privacy.grid import MOMENT_UNITS
+from atoll.privacy.ledger import Ledger
 from atoll.protocols import privatelocal as pl
 from atoll.protocols import protocol_of
 from atoll.randomness import fresh_seed
@@ -125,3 +126,21 @@ def test_the_published_form_says_what_it_is() -> None:
     words = " ".join(d.learns for d in protocol_of("privatelocal").learns(published))
     assert "as published" in words
     assert "exact number of rows" in words
+
+
+def test_every_owner_books_its_release_and_refuses_beyond_its_budget() -> None:
+    islands = dict(zip("ab", cut(table(), 2), strict=True))
+    with Ledger() as ledger:
+        ledger.set_budget("b", 1.2, 1e-5)
+        pca = atoll.PCA(2, protocol="privatelocal", epsilon=1.0, delta=1e-5, ledger=ledger)
+        spent = pca.fit(islands).privacy_spent_
+        assert spent["a"].spent.epsilon(1e-5) == pytest.approx(1.0, rel=1e-6)
+        with pytest.raises(AtollError, match="b: "):
+            pca.fit(islands)
+
+
+def test_the_published_form_warns_and_books_nothing() -> None:
+    pca = atoll.PCA(2, protocol="privatelocal", epsilon=1.0, delta=1e-5, calibration="paper")
+    with pytest.warns(PrivacyWarning, match="not differentially private as stated"):
+        pca.fit(cut(table(), 2))
+    assert not hasattr(pca, "privacy_spent_")

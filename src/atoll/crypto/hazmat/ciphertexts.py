@@ -161,6 +161,17 @@ def multiply_packed(
     return [seal(key, KIND_PACKED, head, _many_powers(key, c, exponents)) for c in ciphertexts]
 
 
+def split(key: PublicKey, batch: bytes, parts: int) -> list[bytes]:
+    """A batch cut into equal parts, each of whole ciphertexts: encrypted together, used apart."""
+    description, ciphertexts = _read(key, batch)
+    each, rest = divmod(description.count, parts)
+    if rest or each % description.layout.slots or not each:
+        raise ParameterError("a batch can only be cut between ciphertexts, into equal parts")
+    head = Description(description.layout, each, description.load).to_bytes()
+    step = each // description.layout.slots
+    return [seal(key, KIND_PACKED, head, ciphertexts[i : i + step]) for i in range(0, len(ciphertexts), step)]
+
+
 def rerandomise(key: PublicKey, batch: bytes, seed: bytes) -> bytes:
     """The same plaintexts in ciphertexts that nobody can link to these."""
     description, ciphertexts = _read(key, batch)

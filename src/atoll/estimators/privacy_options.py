@@ -1,0 +1,101 @@
+"""What estimators with an epsilon share: their options as study parameters, and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from atoll.data.island import Island
+from atoll.errors import ParameterError
+from atoll.privacy.ledger import Account, Ledger
+
+PRIVACY_OPTIONS = ("epsilon", "delta", "row_norm", "rows", "neighbours", "noise", "colluders", "ledger")
+
+_PAPER_NOISE = ("gaussian", "laplace", "wishart")
+
+
+def privacy_parameters(estimator: Any) -> dict[str, Any]:
+    """An estimator's privacy options, as a study's parameters hold them."""
+    if estimator.epsilon is None:
+        raise ParameterError(
+            f"protocol={estimator.protocol!r} needs an epsilon", hint="epsilon=1.0, delta=1e-5, row_norm=..."
+        )
+    if estimator.row_norm is None:
+        raise ParameterError(
+            "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
+            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
+        )
+    parameters: dict[str, Any] = {
+        "epsilon": float(estimator.epsilon),
+        "delta": None if estimator.delta is None else float(estimator.delta),
+        "row_norm": float(estimator.row_norm),
+        "rows": estimator.rows,
+        "neighbours": estimator.neighbours,
+        "colluders": int(estimator.colluders),
+    }
+    return parameters | _noise(estimator)
+
+
+def _noise(estimator: Any) -> dict[str, Any]:
+    if estimator.calibration == "paper":
+        if estimator.noise == "distributed":  # the default, which the paper does not have
+            return {}
+        if estimator.noise not in _PAPER_NOISE:
+            raise ParameterError(
+                f"noise={estimator.noise!r} is not a mechanism of calibration='paper'",
+                hint=f"one of {', '.join(map(repr, _PAPER_NOISE))}",
+            )
+        return {"noise": estimator.noise}
+    if estimator.noise == "central":
+        raise ParameterError(
+            "noise='central' would let one party know the noise and take it away from published components",
+            hint="noise='distributed': every owner adds a share",
+        )
+    if estimator.noise not in ("distributed", "local"):
+        raise ParameterError(
+            f"noise={estimator.noise!r} is not possible here",
+            hint="'distributed', or 'local': every owner adds the whole noise",
+        )
+    return {"noise": estimator.noise}
+
+
+@contextmanager
+def booked(tables: Mapping[str, Island], ledger: Any, *, named: bool) -> Iterator[Ledger]:
+    """Every island with a ledger: the named one, or one in memory that ends with the fit.
+
+    ``named``: whether the caller gave the islands names, which then stand for the data sets' identities.
+    """
+    book = ledger if isinstance(ledger, Ledger) else Ledger(_path(ledger))
+    for name, table in tables.items():
+        if table.identity is None and ledger is not None and not named:
+            raise ParameterError(
+                f"{name} does not say which data set it is, and a ledger books by data set",
+                hint="fit({'st-mary-icu': X, ...}), or Island.from_array(X, identity='st-mary-icu')",
+            )
+        table.identity = table.identity or name
+        table.ledger = table.ledger or book
+    try:
+        yield book
+    finally:
+        if book is not ledger:
+            book.close()
+
+
+def _path(ledger: Any) -> Path | None:
+    if ledger is None or isinstance(ledger, str | Path):
+        return None if ledger is None else Path(ledger)
+    raise ParameterError(
+        f"ledger must be a path or a Ledger, got a {type(ledger).__name__}",
+        hint="ledger='atoll-ledger.sqlite'",
+    )
+
+
+def accounts(tables: Mapping[str, Island]) -> dict[str, Account]:
+    """Where each data set stands after a fit, by island."""
+    return {
+        name: table.ledger.account(table.identity)
+        for name, table in tables.items()
+        if table.ledger is not None and table.identity is not None
+    }

@@ -1,0 +1,354 @@
+"""The staged private release around a secure sum: what DPDPCA and a private PPPCA share.
+
+Owners add noise shares to integer statistics and contribute them to the study's secure sum; one receiver
+opens only noisy sums and sends the public centre back for the next stage (``privacy.dp_moments`` says
+what the stages are). Nobody knows the total noise: of n owners, c may pool their shares with whoever sees
+the sums, t may be missing, and what is left still carries the stated epsilon.
+
+An owner's ledger is asked before anything at all leaves it, and debited, for all stages together, before
+its first noisy value does. The release id is a recorded draw: a role run again from its record is not
+charged twice, and a new run is a new debit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from atoll import fixedpoint, randomness, secure_sums
+from atoll.codec import Message
+from atoll.data.island import Island, Matrix
+from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, StudyError
+from atoll.fixedpoint import Limbs
+from atoll.network import Address, Network, Record
+from atoll.privacy import dp_moments as dp
+from atoll.privacy.accountant import Spent, in_words
+from atoll.privacy.ledger import Ledger
+from atoll.privacy.mechanisms import Cost, Crowd
+from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols.base import Disclosure
+from atoll.protocols.decompose import choose_k, deterministic_signs
+from atoll.protocols.released import Model, Variances
+from atoll.secure_sums import SecureSum
+from atoll.study.model import Study
+
+RECORDED_NOISE, RECORDED_RELEASE = "privacy/noise", "privacy/release"
+
+
+@dataclass(frozen=True)
+class Private:
+    """What a study asks for: the privacy part of a protocol's parameters."""
+
+    epsilon: float
+    delta: float | None
+    row_norm: float | None
+    rows: dp.Rows = "normalise"
+    neighbours: Neighbours = "add-remove"
+    noise: Literal["distributed", "local"] = "distributed"
+    colluders: int = 1
+    assume_centered: bool = False
+
+
+class PublicCentre(Message, frozen=True):
+    """Receiver -> owner: where rows are centred, how many there are, how far they may reach; all noisy."""
+
+    point: np.ndarray[Any, Any]
+    count: float
+    radius: float
+
+
+# ---- the plan: a function of the study and the number of columns ----
+
+
+def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan:
+    """Stages, noise and costs of the study."""
+    if asked.row_norm is None:
+        raise ParameterError(
+            "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
+            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
+        )
+    return dp.Plan(
+        features=features,
+        row_norm=asked.row_norm,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        neighbours=asked.neighbours,
+        rows=asked.rows,
+        crowd=_crowd(study, asked, owners),
+        assume_centered=asked.assume_centered,
+    )
+
+
+def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
+    dropouts = int(study.sum_options.get("dropouts", 0))
+    if asked.colluders < 1:
+        raise ParameterError(
+            f"colluders={asked.colluders}: owners see the result, so at least 1 must be assumed to use "
+            "its own noise share against the others",
+            hint="colluders=1 or more",
+        )
+    # Local noise is noise for the case that all others collude: every owner adds the whole of it.
+    return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
+
+
+def check(study: Study, asked: Private, owners: int) -> None:
+    """Refuse what cannot be private, before anybody approves the study."""
+    plan = plan_of(study, asked, owners, features=2)
+    for stage in plan.stages:
+        _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
+    if study.sum_options.get("encoding") == "exponent":
+        raise StudyError(
+            "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
+            hint="a private study needs encoding='packed'",
+            path=("sum", "encoding"),
+        )
+
+
+def costs(study: Study, asked: Private, owners: int) -> list[Cost]:
+    """What the ledger is debited; the number of columns does not matter."""
+    return [stage.cost for stage in plan_of(study, asked, owners, features=2).stages]
+
+
+# ---- steps: owners ----
+
+
+def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | None) -> dp.Integers:
+    """An owner's exact integers for one stage."""
+    if stage == plan.first_mean.name:
+        return dp.first_mean_contribution(plan, X)
+    assert centre is not None  # every later stage follows a public centre
+    if stage == plan.second_mean.name:
+        return dp.second_mean_contribution(plan, X, centre)
+    if stage == plan.radius.name:
+        return dp.radius_contribution(plan, X, centre)
+    return dp.moments_contribution(plan, X, centre)
+
+
+def gen_noisy(plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes) -> Limbs:
+    """Contribution and noise share together: the only form in which an owner's numbers are handed on."""
+    noisy = gen_contribution(plan, stage.name, X, centre) + stage.draw_share(seed)
+    return fixedpoint.from_int64(noisy, contributors=plan.crowd.owners)
+
+
+def fingerprint(X: Matrix) -> str:
+    """Of the rows, for the ledger's own record; it never leaves the island."""
+    return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
+
+
+# ---- steps: receiver ----
+
+
+def finish(plan: dp.Plan, stage: str, centre: dp.Centre | None, total: Limbs, present: int) -> dp.Centre:
+    """The public centre after a stage that is not the last."""
+    sums = np.array(fixedpoint.to_integers(total), dtype=object)
+    if stage == plan.first_mean.name:
+        first = dp.finish_first_mean(plan, sums, present)
+        return dp.starting_centre(plan, first) if plan.assume_centered else first
+    assert centre is not None
+    if stage == plan.second_mean.name:
+        return dp.finish_second_mean(plan, centre, sums)
+    return dp.finish_radius(plan, centre, sums)
+
+
+def decompose_private(
+    moments: dp.PrivateMoments,
+    centre: dp.Centre,
+    n_components: int | float | None,
+    names: tuple[str, ...] | None,
+) -> tuple[Model, Variances]:
+    """Components, and variances without the noise's inflation, of normalised or cut rows."""
+    found = dp.spectrum(moments)
+    k = choose_k(found.eigenvalues, n_components)
+    rest = found.eigenvalues[k:]
+    # The trace is unbiased; it must only not fall below what the components are said to explain.
+    total = max(float(np.trace(moments.matrix)) / moments.count, float(found.eigenvalues[:k].sum()))
+    return (
+        Model(deterministic_signs(found.components[:k]), centre.point, None, names),
+        Variances(found.eigenvalues[:k].copy(), total, float(rest.mean()) if len(rest) else 0.0),
+    )
+
+
+# ---- what the roles do ----
+
+
+class Debits:
+    """One owner's ledger during one run; one in memory, which forgets, where the island has none."""
+
+    def __init__(
+        self, study: Study, island: Island, neighbours: Neighbours, costs: list[Cost], record: Record
+    ) -> None:
+        self._study, self._island, self._neighbours, self._costs = study, island, neighbours, costs
+        self._identity = island.identity if island.identity is not None else island.name
+        # The id is drawn once per run and recorded: a resumed run is the same release, a new run a new one.
+        self._release = f"{study.digest}/{record(RECORDED_RELEASE, randomness.fresh_seed).hex()}"
+
+    def ask(self) -> None:
+        """Refuse at once what the budget does not cover."""
+        with self._book() as ledger:
+            ledger.check(self._identity, self._release, self._costs, self._neighbours)
+
+    def debit(self, fingerprint: str) -> None:
+        """Written down for good when this returns."""
+        with self._book() as ledger:
+            ledger.debit(
+                self._identity,
+                self._release,
+                self._costs,
+                neighbours=self._neighbours,
+                fingerprint=fingerprint,
+                study=self._study.digest,
+            )
+
+    @contextmanager
+    def _book(self) -> Iterator[Ledger]:
+        own = self._island.ledger
+        ledger = own if own is not None else Ledger()
+        try:
+            yield ledger
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"{self._island.name}: {error.message}", hint=error.hint) from None
+        finally:
+            if own is None:
+                ledger.close()
+
+
+async def contribute(
+    net: Network, sums: SecureSum, plan: dp.Plan, X: Matrix, receiver: Address, record: Record
+) -> dp.Centre:
+    """An owner's part of every stage; the last public centre."""
+    seed = record(RECORDED_NOISE, randomness.fresh_seed)
+    centre: dp.Centre | None = None
+    for index, stage in enumerate(plan.stages):
+        noisy = await net.compute(gen_noisy, plan, stage, X, centre, seed)
+        await sums.contribute(stage.name, noisy)
+        if index < len(plan.stages) - 1:
+            message = await net.receive(PublicCentre, receiver)
+            centre = dp.Centre(np.array(message.point), message.count, message.radius)
+    assert centre is not None
+    return centre
+
+
+async def receive(
+    net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
+) -> tuple[dp.PrivateMoments, dp.Centre]:
+    """The receiver's part of every stage: it opens noisy sums and nothing else."""
+    centre: dp.Centre | None = None
+    present: frozenset[Address] | None = None
+    for stage in plan.stages[:-1]:
+        total = await sums.total(stage.name, stage.noise.size)
+        present = _unchanged(present, sums.present)
+        centre = await net.compute(finish, plan, stage.name, centre, total, len(present))
+        message = PublicCentre(centre.point, centre.count, centre.radius)
+        await net.broadcast([a for a in owners if a in present], message)
+    total = await sums.total(plan.moments.name, plan.moments.noise.size)
+    present = _unchanged(present, sums.present)
+    assert centre is not None
+    moments = dp.finish_moments(
+        plan, centre, np.array(fixedpoint.to_integers(total), dtype=object), len(present)
+    )
+    return moments, centre
+
+
+def _unchanged(before: frozenset[Address] | None, after: frozenset[Address]) -> frozenset[Address]:
+    if before is not None and before != after:
+        raise PartyLeft(
+            f"{', '.join(sorted(a.party for a in before - after))} left between two stages",
+            hint="what was released so far is spent: a new run without it is a new debit",
+        )
+    return after
+
+
+def stage_lengths(plan: dp.Plan) -> list[int]:
+    return [stage.noise.size for stage in plan.stages]
+
+
+def open_session(
+    net: Network,
+    study: Study,
+    record: Record,
+    plan: dp.Plan,
+    owners: tuple[Address, ...],
+    receiver: Address,
+    adder: Address | None = None,
+) -> SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=owners,
+        receivers=(receiver,),
+        longest=max(stage_lengths(plan)),
+        adder=adder,
+    )
+
+
+def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
+    """Refuse missing and infinite values by their place; an empty table is fine (its noise still counts)."""
+    wrong = ~np.isfinite(X)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        kind = "a missing value (NaN)" if np.isnan(X[row, column]) else "an infinite value"
+        raise DataError(
+            f"{island.name}: column {names[column]!r} holds {kind} at {island.place(row)}",
+            hint="impute or drop such rows before a private analysis",
+        )
+    return X
+
+
+# ---- in words ----
+
+
+def guarantee(study: Study, asked: Private, owners: int) -> list[str]:
+    """What the noise promises, for the review."""
+    plan = plan_of(study, asked, owners, features=2)
+    crowd = plan.crowd
+    spent = Spent.of(stage.cost for stage in plan.stages)
+    neighbours = (
+        "whether any one row is in the data at all (neighbours: add-remove)"
+        if asked.neighbours == "add-remove"
+        else "the content of any one row, not the number of rows (neighbours: replace)"
+    )
+    missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
+    meaning = in_words(asked.epsilon, asked.delta, asked.neighbours)
+    delta = f", delta {asked.delta:g}" if asked.delta is not None else " (pure)"
+    return [
+        f"epsilon {spent.epsilon(asked.delta):.4g}{delta}: {meaning}",
+        f"protected: {neighbours}",
+        (
+            f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
+            f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
+        ),
+        f"rows longer than {asked.row_norm:g} are cut to it; " + rows_words(asked.rows),
+    ]
+
+
+def _noise_words(asked: Private) -> str:
+    kind = "discrete Laplace" if asked.delta is None else "discrete Gaussian"
+    if asked.noise == "local":
+        return f"{kind}, the whole of it from every owner"
+    return f"{kind}, a share from every owner, so that nobody knows the total"
+
+
+def rows_words(rows: str) -> str:
+    if rows == "normalise":
+        return "around the private centre every row counts with length one, and variances are of such rows"
+    return (
+        "around the private centre rows are cut at a privately chosen radius, and variances are of such rows"
+    )
+
+
+def disclosures(owner: str, receiver: str, method: type[SecureSum]) -> list[Disclosure]:
+    return [
+        Disclosure(owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,)),
+        Disclosure(
+            receiver,
+            "for each stage the sum over all islands with noise in it: number and sum of rows, second "
+            "moments; nothing without noise",
+            method.messages,
+        ),
+    ]

@@ -186,7 +186,7 @@ def print_table(lines: Sequence[Line], measure: str, x_name: str) -> None:
     for panel in dict.fromkeys(key[0] for key in numbers):
         places = sorted({key[2] for key in numbers if key[0] == panel})
         print(f"\n{panel}: {measure}, mean (standard deviation)")
-        print(f"{x_name:44}" + "".join(f"{x:>16g}" for x in places))
+        print(f"{x_name:54}" + "".join(f"{x:>16g}" for x in places))
         for method in dict.fromkeys(key[1] for key in numbers if key[0] == panel):
             cells = [numbers.get((panel, method, x, measure)) for x in places]
-            print(f"{method:44}" + "".join(f"{f'{c[0]:.3f} ({c[1]:.3f})' if c else '':>16}" for c in cells))
+            print(f"{method:54}" + "".join(f"{f'{c[0]:.3f} ({c[1]:.3f})' if c else '':>16}" for c in cells))

@@ -21,7 +21,7 @@ from atoll.randomness import derive, fresh_seed
 from reproduce import common, methods
 from reproduce.common import Floats, Line
 
-EPSILONS = (0.1, 0.2, 0.3, 0.5, 1.0)
+EPSILONS = (0.1, 0.3, 0.5, 1.0)
 QUICK_EPSILONS = (0.1, 1.0)
 RUNS, QUICK_RUNS = 5, 2
 OWNERS = 10

@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 OUT = Path(__file__).resolve().parent / "out"
 DATA_VARIABLE = "ATOLL_PUBLIC_DATA"
 WORKERS = 2
+# Methods are drawn beside each other by this factor, so that equal values can be told apart.
+_APART = 1.02
 
 
 class DataMissing(Exception):
@@ -117,16 +119,21 @@ class Look:
 
 
 def draw_methods(axes: Axes, lines: Sequence[Line], panel: str, measure: str, looks: dict[str, Look]) -> None:
-    """Every method of a panel, with bars of one standard deviation."""
+    """Every method of a panel, with bars of one standard deviation; neighbours stand a little apart."""
     numbers = summary(line for line in lines if line.panel == panel and line.measure == measure)
-    for method, look in looks.items():
+    places = sorted({x for _, _, x, _ in numbers})
+    for index, (method, look) in enumerate(looks.items()):
+        aside = _APART ** (index - (len(looks) - 1) / 2)
         points = sorted((x, *rest) for (_, name, x, _), rest in numbers.items() if name == method)
         if points:
-            x, mean, deviation, _ = zip(*points, strict=True)
+            x, mean, deviation, _ = map(np.array, zip(*points, strict=True))
             axes.errorbar(
-                x, mean, yerr=deviation, label=method, color=look.colour, marker=look.marker,
+                x * aside, mean, yerr=deviation, label=method, color=look.colour, marker=look.marker,
                 linestyle=look.dashes, markersize=5, linewidth=1.5, capsize=2.5,
             )  # fmt: skip
+    axes.set_xscale("log")
+    axes.set_xticks(places, [f"{x:g}" for x in places])
+    axes.minorticks_off()
     axes.grid(color="#e6e6e6")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -141,7 +141,7 @@ def draw(lines: list[Line], panel: str) -> Figure:
     axes.set_xlabel("owners")
     axes.set_ylabel("seconds")
     axes.set_title(panel, fontsize=9.5)
-    axes.set_xticks(sorted({line.x for line in lines}))
+    axes.yaxis.set_major_formatter("{x:g}")
     common.shared_legend(figure, [axes], 2)
     return figure
 

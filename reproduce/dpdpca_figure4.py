@@ -144,14 +144,10 @@ def one_task(name: str, title: str, samples: tuple[int, ...], run: int, seed: by
 
 def draw(lines: list[Line], titles: list[str]) -> Figure:
     figure = Figure(figsize=(4.3 * len(titles), 8.6), layout="constrained")
-    axes = figure.subplots(len(MEASURES), len(titles), squeeze=False, sharex="col", sharey="row")
+    axes = figure.subplots(len(MEASURES), len(titles), squeeze=False, sharex="col")
     for row, name in zip(axes, MEASURES, strict=True):
         for one, title in zip(row, titles, strict=True):
             common.draw_methods(one, lines, title, name, methods.LOOKS)
-            one.set_xscale("log")
-            places = sorted({line.x for line in lines if line.panel == title})
-            one.set_xticks(places, [f"{x:g}" for x in places])
-            one.minorticks_off()
         row[0].set_ylabel(name)
     for one, title in zip(axes[0], titles, strict=True):
         one.set_title(title, fontsize=9.5)

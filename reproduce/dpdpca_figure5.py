@@ -78,10 +78,6 @@ def draw(lines: list[Line], panels: list[Panel]) -> Figure:
     for one, panel in zip(axes, panels, strict=True):
         common.draw_methods(one, lines, panel.title, "captured", {m: methods.LOOKS[m] for m in SHOWN})
         one.set_title(f"{panel.title}\nk = {panel.k}", fontsize=9.5)
-        one.set_xscale("log")
-        places = sorted({line.x for line in lines})
-        one.set_xticks(places, [f"{x:g}" for x in places])
-        one.minorticks_off()
         one.set_ylim(0, 1.02)
         one.set_xlabel("epsilon (delta = 1/N)")
     axes[0].set_ylabel("captured share of the variance")

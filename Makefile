@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-BENCHMARKS ?= pppca_scale pppca_table3 he_sums
+BENCHMARKS ?= pppca_scale pppca_table3 he_sums dpdpca_scale
 
 .PHONY: help demo test check bench clean
 

@@ -196,8 +196,8 @@ def perturb(
     products = ciphertexts.multiply_packed(key, total.v, factors, layout, factor_bits=_MASK_BITS)
     rows = []
     for row, v_i_b, b_i in zip(ciphertexts.split(key, noisy, len(mask)), products, mask, strict=True):
-        b_i_v = ciphertexts.multiply(key, total.packed_v, b_i, factor_bits=_MASK_BITS)
-        rows.append(ciphertexts.add(key, (row, v_i_b, b_i_v)))  # Alg 1, l.7 and l.9
+        b_i_v = ciphertexts.multiply(key, total.packed_v, b_i, factor_bits=_MASK_BITS)  # Alg 1, l.7
+        rows.append(ciphertexts.add(key, (row, v_i_b, b_i_v)))  # Alg 1, l.9
     b = encrypted([[hidden * b_i for b_i in mask]], "b")
     return NoisyAggregate(tuple(rows), ciphertexts.add(key, (total.packed_v, b)))  # Alg 1, l.10
 

@@ -1,0 +1,117 @@
+"""``atoll ledger``, and what a private study says and does with one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.running import atoll
+
+from atoll.errors import BudgetExceeded, ParameterError, StudyError
+
+PRIVATE = """\
+[study]
+name = "private"
+protocol = "dpdpca"
+[parameters]
+n_components = 2
+epsilon = 1.0
+delta = 1e-5
+row_norm = 4.0
+columns = ["a", "b", "c", "d"]
+[[party]]
+name = "north"
+role = "owner"
+[[party]]
+name = "south"
+role = "owner"
+[[party]]
+name = "relay"
+role = "proxy"
+[[party]]
+name = "lab"
+role = "data_user"
+[release]
+components = ["owner", "data_user"]
+[local]
+data = { north = "north.csv", south = "south.parquet" }
+"""
+BOOKED = PRIVATE + 'ledger = "ledger.sqlite"\nidentities = { north = "north-icu", south = "south-icu" }\n'
+
+
+def spent() -> dict[str, float]:
+    finished = atoll("ledger", "show", "ledger.sqlite", "--json")
+    assert finished.code == 0, finished.err
+    return {row["identity"]: row["epsilon"] for row in json.loads(finished.out)}
+
+
+def test_a_private_study_runs_until_its_budget_is_spent(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    for name in ("north-icu", "south-icu"):
+        done = atoll("ledger", "set-budget", "ledger.sqlite", name, "--epsilon", "1.6", "--delta", "1e-5")
+        assert done.code == 0, done.err
+    for _ in range(2):
+        finished = atoll("run", "study.toml", "--quiet")
+        assert finished.code == 0, finished.err
+    assert spent()["north-icu"] == pytest.approx(1.46, abs=0.05)
+    refused = atoll("run", "study.toml", "--quiet", "-o", "third")
+    assert refused.code == BudgetExceeded.exit_code
+    assert "data set" in refused.err
+    assert "budget of 1.6" in " ".join(refused.err.split())
+    assert not Path("third").exists()
+    exported = json.loads(atoll("ledger", "export", "ledger.sqlite").out)
+    assert [debit["identity"] for debit in exported["debits"]].count("north-icu") == 2
+
+
+def test_review_says_the_budget_before_and_after_in_words(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    said = " ".join(atoll("review", "study.toml").out.split())
+    assert "improves a 50:50 guess about one row to at most 73%" in said
+    assert "before: epsilon 0; nothing was spent on it" in said
+    assert "after: epsilon 1;" in said
+    assert "1 of 2 owners colluding" in said
+    assert not Path("ledger.sqlite").exists()  # looking makes no ledger
+    assert atoll("run", "study.toml", "--quiet").code == 0
+    atoll("ledger", "set-budget", "ledger.sqlite", "south-icu", "--epsilon", "1.2", "--delta", "1e-5")
+    accounts = json.loads(atoll("review", "study.toml", "--json").out)["privacy"]["accounts"]
+    assert [account["covered"] for account in accounts] == [True, False]
+    assert accounts[0]["epsilon_before"] == pytest.approx(1.0, rel=1e-6)
+    assert 1.3 < accounts[0]["epsilon_after"] < 2.0
+    text = atoll("review", "study.toml", "--markdown").out
+    assert "## Privacy budget" in text
+    assert "over budget: the island will refuse" in text
+    assert "Results are exact" not in text
+
+
+def test_review_says_that_the_published_form_is_not_private(folder: Path) -> None:
+    paper = PRIVATE.replace('protocol = "dpdpca"', 'protocol = "dpdpca"\nsecure_sum = "paillier"')
+    Path("study.toml").write_text(paper.replace("epsilon = 1.0", 'calibration = "paper"\nepsilon = 1.0'))
+    assert "not differentially private as stated" in " ".join(atoll("review", "study.toml").out.split())
+    text = atoll("review", "study.toml", "--markdown").out
+    assert "Not differentially private as stated" in text
+    assert "Releases are differentially private" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PRIVATE, "a private study needs a ledger"),
+        (PRIVATE + 'ledger = "l"\nidentities = { north = "n" }\n', "the identity of the data of south"),
+        (BOOKED.replace('south = "south-icu"', 'west = "w"'), "an identity for 'west'"),
+        (BOOKED.replace("row_norm = 4.0\n", ""), "row_norm"),
+    ],
+)
+def test_a_private_study_without_ledger_identity_or_bound_is_refused(
+    folder: Path, text: str, said: str
+) -> None:
+    Path("study.toml").write_text(text)
+    refused = atoll("run", "study.toml")
+    assert refused.code == StudyError.exit_code
+    assert said in " ".join(refused.err.split())
+
+
+def test_looking_at_a_ledger_that_is_not_there_is_an_error(folder: Path) -> None:
+    for command in ("show", "export"):
+        assert atoll("ledger", command, "none.sqlite").code == ParameterError.exit_code
+    assert not Path("none.sqlite").exists()

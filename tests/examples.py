@@ -90,6 +90,22 @@ def separate() -> Example:
     return Example(study, islands)
 
 
+def privatelocal() -> Example:
+    islands = as_islands(cut(table(), 3))
+    study = Study(
+        name="example",
+        protocol="privatelocal",
+        parties=parties(islands, "owner", "data_user"),
+        parameters={"n_components": 2, "epsilon": 1.0, "delta": 1e-5},
+        release={
+            "components": ("owner", "data_user"),
+            "explained_variance": ("data_user",),
+            "n_samples": ("owner",),
+        },
+    )
+    return Example(study, islands)
+
+
 def summation(secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, n: int = 4) -> Example:
     islands = as_islands([table(1, 5, seed) for seed in range(n)])
     study = Study(
@@ -156,6 +172,7 @@ SUMS: list[tuple[str, dict[str, Any]]] = [
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "meta": meta,
     "separate": separate,
+    "privatelocal": privatelocal,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

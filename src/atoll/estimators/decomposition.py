@@ -27,6 +27,7 @@ _USED = {
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
+    "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
 }
 """The options that mean something to each protocol."""
 
@@ -41,9 +42,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ----------
     n_components : int, float or None
         How many components; a share of the variance between 0 and 1; or None for all.
-    protocol : "pppca", "dpdpca", "meta" or "separate"
+    protocol : "pppca", "dpdpca", "privatelocal", "meta" or "separate"
         How the islands work together: by secure sums (PPPCA); the same with differential privacy and a
-        proxy (DPDPCA); or one of two baselines.
+        proxy (DPDPCA); or one of three baselines, of which "privatelocal" is private too.
     secure_sum : "shares", "masks", "paillier" or "lattice"
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
@@ -172,11 +173,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return self
 
     def _is_the_papers(self) -> bool:
-        return bool(self.protocol == "dpdpca" and self.calibration == "paper")
+        return bool(self.protocol in ("dpdpca", "privatelocal") and self.calibration == "paper")
 
     def _is_private(self) -> bool:
         """Whether the fit makes differentially private releases, which a ledger has to book."""
-        return self.protocol in ("pppca", "dpdpca") and self.epsilon is not None and not self._is_the_papers()
+        private = self.protocol in ("pppca", "dpdpca", "privatelocal")
+        return private and self.epsilon is not None and not self._is_the_papers()
 
     def _fit_privately(self, study: Study, tables: dict[str, Island], *, named: bool) -> None:
         with booked(tables, self.ledger, named=named):
@@ -201,6 +203,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _study(self, islands: dict[str, Island]) -> Study:
         if self.protocol == "dpdpca":
             return self._proxy_study(islands)
+        if self.protocol == "privatelocal":
+            return self._private_local_study(islands)
         joint = self.protocol != "separate"
         release = {"components": ("provider", "consumer"), "explained_variance": ("consumer",)}
         release |= {"n_samples": ("consumer",)}
@@ -238,6 +242,23 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 "explained_variance": ("data_user",),
                 "n_samples": ("data_user",),
             },
+        )
+
+    def _private_local_study(self, islands: dict[str, Island]) -> Study:
+        options = ("epsilon", "delta", "row_norm", "rows", "neighbours", "calibration")
+        if self.epsilon is None or self.delta is None:
+            raise ParameterError(
+                "protocol='privatelocal' adds Gaussian noise: it needs both epsilon and delta",
+                hint="for example epsilon=1.0, delta=1e-6",
+            )
+        return Study(
+            name="PCA",
+            protocol=self.protocol,
+            partition=self.partition,
+            parties=parties(islands, "owner", "data_user"),
+            parameters={"n_components": _plain(self.n_components)}
+            | {name: getattr(self, name) for name in options},
+            release=dict.fromkeys(("components", "explained_variance", "n_samples"), ("data_user",)),
         )
 
     def _take(self, finished: Run) -> None:

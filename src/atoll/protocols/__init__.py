@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.protocols import baselines, dpdpca, pppca, summation
+from atoll.protocols import baselines, dpdpca, pppca, privatelocal, summation
 from atoll.protocols.base import Learned, Protocol, check_study
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
-    for protocol in (pppca.PROTOCOL, dpdpca.PROTOCOL, baselines.META, baselines.SEPARATE, summation.PROTOCOL)
+    for protocol in (
+        pppca.PROTOCOL,
+        dpdpca.PROTOCOL,
+        privatelocal.PROTOCOL,
+        baselines.META,
+        baselines.SEPARATE,
+        summation.PROTOCOL,
+    )
 }
 
 __all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]

@@ -1,0 +1,14 @@
+"""The papers' tables and figures, side by side with ours: ``python -m reproduce.<name>``.
+
+| module          | what it draws                                                                          |
+|-----------------|----------------------------------------------------------------------------------------|
+| dpdpca_figure3  | running time against the number of owners, DPDPCA beside PrivateLocalPCA                |
+| dpdpca_figure4  | precision, recall and F1 of an RBF SVM against samples per owner                        |
+| dpdpca_figure5  | captured variance against epsilon                                                      |
+| common          | where data come from, how figures and tables are written                               |
+| methods         | the ways to components that are compared                                               |
+
+Each writes a PNG and a CSV to ``reproduce/out/``. Public data are read from the folder that
+``ATOLL_PUBLIC_DATA`` names, or from ``shared/data`` beside the repository; a panel whose data are not
+there is left out with a message.
+"""

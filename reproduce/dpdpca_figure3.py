@@ -84,7 +84,7 @@ def transmission(transcript: Transcript) -> float:
 def _owners_work(transcript: Transcript, but: str = "") -> list[float]:
     """CPU seconds booked to each owner, without the step ``but``."""
     return [
-        cost.cpu_seconds - cost.seconds.get(but, 0.0)
+        cost.step_seconds - cost.seconds.get(but, 0.0)
         for name, cost in transcript.roles.items()
         if name.rpartition("/")[2] in ("owner", "provider")
     ]

@@ -203,14 +203,15 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     components, variances, rows = await net.compute(finish, subspace)
     columns = agreed.names if agreed.named else None
     model = Model(components, np.zeros(components.shape[1]), None, columns)
-    await send_released(net, study, (*owners[:-1], user), model, variances, rows)
-    return learned(study, net.me, OUTPUTS, named(model) | named(variances) | {"n_samples": rows})
+    count = SampleCount(rows, tuple(address.party for address in owners))
+    await send_released(net, study, (*owners[:-1], user), model, variances, count)
+    return learned(study, net.me, OUTPUTS, named(model) | named(variances) | named(count))
 
 
 async def data_user(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, owners = study.read_parameters(PrivateLocalParameters), study.who(OWNER)
     agreed = await handshake.check(net, owners, p.columns)
-    check_components(p.n_components, len(agreed.names), len(agreed.names))
+    check_components(p.n_components, None, len(agreed.names))
     return learned(study, net.me, OUTPUTS, await receive_released(net, study, owners[-1]))
 
 

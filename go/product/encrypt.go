@@ -54,24 +54,25 @@ func (k *Secret) encryptPoly(out []byte, message []uint64, common, seed []byte, 
 // holds an additive share: x * 2^shift under its own part of the key. The parts
 // of all parties add up to the first halves of the ciphertext. `common` must be
 // used for one matrix only, and never again under this key.
-func (k *Secret) Encrypt(x *Matrix, limit, shift int, y Layout, common, seed []byte) ([]byte, error) {
+func (k *Secret) Encrypt(out []byte, x *Matrix, limit, shift int, y Layout, common, seed []byte) error {
 	if err := checkSeeds(common, seed); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkLeft(k.ring, x, limit, shift, y); err != nil {
-		return nil, err
+		return err
 	}
 	r := k.ring
 	size, scale := r.PolySize(), r.scale(shift)
-	out := make([]byte, y.LeftPolys()*size)
-	err := parallel.Run(y.LeftPolys(), func(_, p int) error {
+	if err := checkRoom(out, y.LeftPolys()*size); err != nil {
+		return err
+	}
+	return parallel.Run(y.LeftPolys(), func(_, p int) error {
 		poly := r.poly()
 		defer r.done(poly)
 		r.encodeLeft(*poly, x, y, p/y.innerBlocks(), p%y.innerBlocks(), scale)
 		k.encryptPoly(out[p*size:(p+1)*size], *poly, common, seed, p)
 		return nil
 	})
-	return out, err
 }
 
 func checkLeft(r *Ring, x *Matrix, limit, shift int, y Layout) error {
@@ -89,23 +90,25 @@ func checkLeft(r *Ring, x *Matrix, limit, shift int, y Layout) error {
 
 // Assemble adds up the parties' parts and the coordinator's own, public share
 // (nil if there is none): the first halves of the ciphertext, for everybody.
-func Assemble(r *Ring, public *Matrix, shift int, y Layout, parts [][]byte) ([]byte, error) {
+func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts [][]byte) error {
 	if err := y.check(r); err != nil {
-		return nil, err
+		return err
 	}
 	count := y.LeftPolys()
+	if err := checkRoom(out, count*r.PolySize()); err != nil {
+		return err
+	}
 	sum, err := AddPolys(r, count, parts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if public != nil {
 		if err := checkLeft(r, public, 64*public.Words, shift, y); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	size, scale, length := r.PolySize(), r.scale(shift), r.Limbs*r.N
-	out := make([]byte, count*size)
-	err = parallel.Run(count, func(_, p int) error {
+	return parallel.Run(count, func(_, p int) error {
 		part := sum[p*length : (p+1)*length]
 		if public != nil {
 			poly := r.poly()
@@ -117,7 +120,6 @@ func Assemble(r *Ring, public *Matrix, shift int, y Layout, parts [][]byte) ([]b
 		r.packResidues(out[p*size:(p+1)*size], part, r.N)
 		return nil
 	})
-	return out, err
 }
 
 // NewCiphertext reads assembled first halves and expands the second ones.

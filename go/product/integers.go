@@ -35,6 +35,13 @@ func (m *Matrix) At(i, j int) []uint64 {
 	return m.Data[start : start+m.Words : start+m.Words]
 }
 
+func (m *Matrix) checkShape(rows, cols, words int) error {
+	if m.Rows != rows || m.Cols != cols || m.Words != words {
+		return fault.New(fault.Argument, "the result is a %d x %d matrix of %d words", rows, cols, words)
+	}
+	return nil
+}
+
 // Check refuses integers of magnitude 2^limit or more. The message names no value.
 func (m *Matrix) Check(limit int) error {
 	for i := range m.Rows {

@@ -39,14 +39,16 @@ type PublicKey struct {
 
 // PublicKeyShare is one party's part of the public key, -a s_i + e_i, where a
 // comes from the common seed.
-func (k *Secret) PublicKeyShare(common, seed []byte) ([]byte, error) {
+func (k *Secret) PublicKeyShare(out, common, seed []byte) error {
 	if err := checkSeeds(common, seed); err != nil {
-		return nil, err
+		return err
+	}
+	if err := checkRoom(out, k.ring.PolySize()); err != nil {
+		return err
 	}
 	nothing := make([]uint64, k.ring.Limbs*k.ring.N)
-	out := make([]byte, k.ring.PolySize())
 	k.encryptPoly(out, nothing, common, seed, 0)
-	return out, nil
+	return nil
 }
 
 // NewPublicKey adds up the parties' parts.
@@ -63,11 +65,21 @@ func NewPublicKey(r *Ring, shares [][]byte, common []byte) (*PublicKey, error) {
 	return key, nil
 }
 
-// Bytes is the first half of the public key; the second comes from the common seed.
-func (p *PublicKey) Bytes() []byte {
-	out := make([]byte, p.ring.PolySize())
+// Write gives the first half of the public key; the second comes from the common seed.
+func (p *PublicKey) Write(out []byte) error {
+	if err := checkRoom(out, p.ring.PolySize()); err != nil {
+		return err
+	}
 	p.ring.packResidues(out, p.b, p.ring.N)
-	return out
+	return nil
+}
+
+// checkRoom refuses an output buffer of the wrong size.
+func checkRoom(out []byte, size int) error {
+	if len(out) != size {
+		return fault.New(fault.Argument, "the result has %d bytes, room for %d was given", size, len(out))
+	}
+	return nil
 }
 
 func checkSeeds(seeds ...[]byte) error {

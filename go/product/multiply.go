@@ -70,27 +70,29 @@ func ProductSize(r *Ring, y Layout) int {
 // first halves cut down to the coefficients that carry a result, the second
 // halves whole. A fresh encryption of zero is added to every ciphertext, because
 // the second halves are otherwise linear equations for the party's own matrix.
-func Multiply(key *PublicKey, terms []Term, plain *Matrix, limit int, seed, domain []byte) ([]byte, error) {
-	return multiply(key, terms, plain, limit, seed, domain, true)
+func Multiply(out []byte, key *PublicKey, terms []Term, plain *Matrix, limit int, seed, domain []byte) error {
+	return multiply(out, key, terms, plain, limit, seed, domain, true)
 }
 
 func multiply(
-	key *PublicKey, terms []Term, plain *Matrix, limit int, seed, domain []byte, rerandomise bool,
-) ([]byte, error) {
+	out []byte, key *PublicKey, terms []Term, plain *Matrix, limit int, seed, domain []byte, rerandomise bool,
+) error {
 	if err := checkTerms(key, terms, plain, limit); err != nil {
-		return nil, err
+		return err
 	}
 	if err := checkSeed(seed); err != nil {
-		return nil, err
+		return err
 	}
 	r, y := key.ring, terms[0].Right.layout
+	if err := checkRoom(out, ProductSize(r, y)); err != nil {
+		return err
+	}
 	length := r.Limbs * r.N
 	c0 := make([]uint64, y.OutPolys()*length)
 	c1 := make([]uint64, y.OutPolys()*length)
 	if err := r.sumOfProducts(c0, c1, terms, y); err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]byte, ProductSize(r, y))
 	useful := make([]uint64, r.Limbs*y.Rows*y.Cols)
 	tail := out[r.residuesSize(y.Rows*y.Cols):]
 	size := r.PolySize()
@@ -106,11 +108,11 @@ func multiply(
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.addPlain(useful, plain)
 	r.packResidues(out, useful, y.Rows*y.Cols)
-	return out, nil
+	return nil
 }
 
 func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {

@@ -32,15 +32,15 @@ func must[T any](t testing.TB, value T, err error) T {
 }
 
 func newGroup(t testing.TB, name string, parties int) *group {
-	r := must(t, mustGet(name), nil)
+	r := mustGet(name)
 	g := &group{t: t, ring: r}
 	common := label("common key", name)
 	var parts [][]byte
 	for i := range parties {
 		secret, err := NewSecret(r, label("secret", i))
 		g.secrets = append(g.secrets, must(t, secret, err))
-		part, err := secret.PublicKeyShare(common, label("key error", i))
-		parts = append(parts, must(t, part, err))
+		part := make([]byte, r.PolySize())
+		parts = append(parts, must(t, part, secret.PublicKeyShare(part, common, label("key error", i))))
 	}
 	key, err := NewPublicKey(r, parts, common)
 	g.key = must(t, key, err)
@@ -63,11 +63,12 @@ func (g *group) encrypt(shares []*Matrix, public *Matrix, shift int, y Layout) *
 	common := label("common", step)
 	var parts [][]byte
 	for i, secret := range g.secrets {
-		part, err := secret.Encrypt(shares[i], 64*shares[i].Words, shift, y, common, label("error", step, i))
+		part := make([]byte, y.LeftPolys()*g.ring.PolySize())
+		err := secret.Encrypt(part, shares[i], 64*shares[i].Words, shift, y, common, label("error", step, i))
 		parts = append(parts, must(g.t, part, err))
 	}
-	first, err := Assemble(g.ring, public, shift, y, parts)
-	must(g.t, first, err)
+	first := make([]byte, y.LeftPolys()*g.ring.PolySize())
+	must(g.t, first, Assemble(first, g.ring, public, shift, y, parts))
 	c, err := NewCiphertext(g.ring, y, first, common)
 	return must(g.t, c, err)
 }
@@ -83,8 +84,8 @@ func (g *group) product(left *Ciphertext, rights []*Matrix, plain []*Matrix) *Pr
 		if plain != nil {
 			added = plain[i]
 		}
-		message, err := Multiply(g.key, []Term{{left, right}}, added, 512, label("zero", step, i), nil)
-		must(g.t, message, err)
+		message := make([]byte, ProductSize(g.ring, left.layout))
+		must(g.t, message, Multiply(message, g.key, []Term{{left, right}}, added, 512, label("zero", step, i), nil))
 		if err := sum.Add(message); err != nil {
 			g.t.Fatal(err)
 		}
@@ -95,19 +96,28 @@ func (g *group) product(left *Ciphertext, rights []*Matrix, plain []*Matrix) *Pr
 // refresh returns every party's share and the coordinator's, last.
 func (g *group) refresh(sum *ProductSum, c Clearing) []*Matrix {
 	step := g.next()
-	second, err := sum.Second()
-	must(g.t, second, err)
+	second := g.second(sum)
 	var shares []*Matrix
 	for i, secret := range g.secrets {
-		message, share, err := secret.Refresh(second, sum.layout, c, label("mask", step, i), nil)
-		must(g.t, message, err)
+		message, share := g.masked(secret, second, sum.layout, c, label("mask", step, i))
 		shares = append(shares, share)
 		if err := sum.AddShare(message); err != nil {
 			g.t.Fatal(err)
 		}
 	}
-	public, err := sum.Clear(c)
-	return append(shares, must(g.t, public, err))
+	public := NewMatrix(sum.layout.Rows, sum.layout.Cols, c.ShareWords())
+	return append(shares, must(g.t, public, sum.Clear(public, c)))
+}
+
+func (g *group) second(sum *ProductSum) []byte {
+	second := make([]byte, sum.layout.OutPolys()*g.ring.PolySize())
+	return must(g.t, second, sum.Second(second))
+}
+
+func (g *group) masked(secret *Secret, second []byte, y Layout, c Clearing, seed []byte) ([]byte, *Matrix) {
+	message, share := make([]byte, MaskedSize(g.ring, y)), NewMatrix(y.Rows, y.Cols, c.ShareWords())
+	must(g.t, message, secret.Refresh(message, share, second, y, c, seed, nil))
+	return message, share
 }
 
 func toBig(x []uint64) *big.Int {
@@ -377,35 +387,31 @@ func TestDecryptionFailsWithoutTheLastShare(t *testing.T) {
 	rights := []*Matrix{randomMatrix(rng, 4, 4, 20), zero, zero, zero}
 	clearing := Clearing{parties, 130, 25, 95, 194}
 	sum := g.product(g.encrypt(lefts, nil, 70, y), rights, nil)
-	second, err := sum.Second()
-	must(t, second, err)
-	var shares []*Matrix
+	second := g.second(sum)
+	opened := NewMatrix(4, 4, clearing.ShareWords())
 	for i, secret := range g.secrets[:parties-1] {
-		message, share, err := secret.Refresh(second, y, clearing, label("m", i), nil)
-		must(t, message, err)
-		shares = append(shares, share)
+		message, _ := g.masked(secret, second, y, clearing, label("m", i))
 		if err := sum.AddShare(message); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := sum.Clear(clearing); err == nil {
+	if sum.Clear(opened, clearing) == nil {
 		t.Fatal("three of four shares were enough")
 	}
 	// The attackers ignore the count: what they lift is wide as the modulus.
 	sum.shares = parties
-	if _, err := sum.Clear(clearing); err == nil {
+	if sum.Clear(opened, clearing) == nil {
 		t.Fatal("what three shares give looks like a masked value")
 	}
 	// They guess the last secret: same result.
 	guess, err := NewSecret(g.ring, label("guess"))
 	must(t, guess, err)
 	sum.shares = parties - 1
-	message, _, err := guess.Refresh(second, y, clearing, label("m", 9), nil)
-	must(t, message, err)
+	message, _ := g.masked(guess, second, y, clearing, label("m", 9))
 	if err := sum.AddShare(message); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sum.Clear(clearing); err == nil {
+	if sum.Clear(opened, clearing) == nil {
 		t.Fatal("a wrong key decrypts")
 	}
 }
@@ -422,8 +428,8 @@ func TestTheSecondHalfDisclosesTheMatrixUnlessRerandomised(t *testing.T) {
 	right, err := EncodeRight(g.ring, private, 21, y)
 	must(t, right, err)
 	for _, rerandomise := range []bool{false, true} {
-		message, err := multiply(g.key, []Term{{left, right}}, nil, 0, label("z"), nil, rerandomise)
-		must(t, message, err)
+		message := make([]byte, ProductSize(g.ring, y))
+		must(t, message, multiply(message, g.key, []Term{{left, right}}, nil, 0, label("z"), nil, rerandomise))
 		found := divide(t, g.ring, message[g.ring.residuesSize(8*16):], left.c1)
 		hits := 0
 		for j := range 16 {
@@ -586,7 +592,8 @@ func TestBoundsAreChecked(t *testing.T) {
 	if _, err := EncodeRight(g.ring, x, 21, y); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.secrets[0].Encrypt(x, 20, 10, y, label("c"), label("e")); err == nil {
+	room := make([]byte, g.ring.PolySize())
+	if g.secrets[0].Encrypt(room, x, 20, 10, y, label("c"), label("e")) == nil {
 		t.Fatal("an entry beyond its bound was encrypted")
 	}
 	bad := []Clearing{
@@ -612,8 +619,8 @@ func TestEverythingIsAFunctionOfItsSeeds(t *testing.T) {
 		left := g.encrypt([]*Matrix{randomMatrix(rng, 16, 46, 30), NewMatrix(16, 46, 1)}, nil, 70, y)
 		right, err := EncodeRight(g.ring, randomMatrix(rng, 46, 44, 20), 21, y)
 		must(t, right, err)
-		message, err := Multiply(g.key, []Term{{left, right}}, nil, 0, label("z"), []byte("step"))
-		return must(t, message, err)
+		message := make([]byte, ProductSize(g.ring, y))
+		return must(t, message, Multiply(message, g.key, []Term{{left, right}}, nil, 0, label("z"), []byte("step")))
 	}
 	if !bytes.Equal(run(), run()) {
 		t.Fatal("two runs from the same seeds differ")
@@ -623,8 +630,8 @@ func TestEverythingIsAFunctionOfItsSeeds(t *testing.T) {
 func TestCombineAndSmudge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 18))
 	x, y := randomMatrix(rng, 3, 3, 150), randomMatrix(rng, 3, 3, 90)
-	got, err := Combine([]*Matrix{x, y}, []int64{-3 << 49, 5 << 50}, 50, 3)
-	must(t, got, err)
+	got := NewMatrix(3, 3, 3)
+	must(t, got, Combine(got, []*Matrix{x, y}, []int64{-3 << 49, 5 << 50}, 50))
 	for i := range 3 {
 		for j := range 3 {
 			exact := new(big.Int).Mul(toBig(x.At(i, j)), big.NewInt(-3<<49))
@@ -635,8 +642,8 @@ func TestCombineAndSmudge(t *testing.T) {
 			}
 		}
 	}
-	smudged, err := Smudge(y, 100, label("s"), nil)
-	must(t, smudged, err)
+	smudged := NewMatrix(3, 3, y.Words)
+	must(t, smudged, Smudge(smudged, y, 100, label("s"), nil))
 	for i := range 3 {
 		for j := range 3 {
 			moved := new(big.Int).Sub(toBig(smudged.At(i, j)), toBig(y.At(i, j)))

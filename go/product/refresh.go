@@ -125,38 +125,46 @@ func (p *ProductSum) addFirst(data []byte) error {
 }
 
 // Second is what every party needs for its decryption share.
-func (p *ProductSum) Second() ([]byte, error) {
+func (p *ProductSum) Second(out []byte) error {
 	r := p.ring
 	size, length := r.PolySize(), r.Limbs*r.N
-	out := make([]byte, p.layout.OutPolys()*size)
-	err := parallel.Run(p.layout.OutPolys(), func(_, o int) error {
+	if err := checkRoom(out, p.layout.OutPolys()*size); err != nil {
+		return err
+	}
+	return parallel.Run(p.layout.OutPolys(), func(_, o int) error {
 		r.packResidues(out[o*size:(o+1)*size], p.second[o*length:(o+1)*length], r.N)
 		return nil
 	})
-	return out, err
 }
 
-// Refresh returns this party's decryption share under a mask (a message), and
+// Refresh writes this party's decryption share under a mask (a message), and
 // minus the mask, truncated: its share of the result. For one ciphertext it may
 // be called with one seed and one domain only.
-func (k *Secret) Refresh(second []byte, y Layout, c Clearing, seed, domain []byte) ([]byte, *Matrix, error) {
+func (k *Secret) Refresh(
+	message []byte, share *Matrix, second []byte, y Layout, c Clearing, seed, domain []byte,
+) error {
 	r := k.ring
 	if err := y.check(r); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if err := c.check(r); err != nil {
-		return nil, nil, err
+		return err
 	}
 	if err := checkSeed(seed); err != nil {
-		return nil, nil, err
+		return err
+	}
+	if err := checkRoom(message, MaskedSize(r, y)); err != nil {
+		return err
+	}
+	if err := share.checkShape(y.Rows, y.Cols, c.ShareWords()); err != nil {
+		return err
 	}
 	size := r.PolySize()
 	if err := r.checkSize(second, y.OutPolys()*size, "the second halves of a product"); err != nil {
-		return nil, nil, err
+		return err
 	}
 	count := y.Rows * y.Cols
 	masked := make([]uint64, r.Limbs*count)
-	share := NewMatrix(y.Rows, y.Cols, c.ShareWords())
 	err := parallel.Run(y.OutPolys(), func(_, o int) error {
 		poly := r.poly()
 		defer r.done(poly)
@@ -169,12 +177,14 @@ func (k *Secret) Refresh(second []byte, y Layout, c Clearing, seed, domain []byt
 		return r.mask(masked, share, *poly, y, o/y.colBlocks(), o%y.colBlocks(), c, s)
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	message := make([]byte, r.residuesSize(count))
 	r.packResidues(message, masked, count)
-	return message, share, nil
+	return nil
 }
+
+// MaskedSize is the number of bytes of a masked decryption share.
+func MaskedSize(r *Ring, y Layout) int { return r.residuesSize(y.Rows * y.Cols) }
 
 // mask adds a mask to every result of one block and keeps minus the mask.
 func (r *Ring) mask(
@@ -215,20 +225,22 @@ func (p *ProductSum) AddShare(message []byte) error {
 	return nil
 }
 
-// Clear returns the masked values, truncated: the coordinator's share. A value
+// Clear writes the masked values, truncated: the coordinator's share. A value
 // that masks cannot explain means that a key, a share or a bound was wrong.
-func (p *ProductSum) Clear(c Clearing) (*Matrix, error) {
+func (p *ProductSum) Clear(out *Matrix, c Clearing) error {
 	r, y := p.ring, p.layout
 	if err := c.check(r); err != nil {
-		return nil, err
+		return err
+	}
+	if err := out.checkShape(y.Rows, y.Cols, c.ShareWords()); err != nil {
+		return err
 	}
 	if p.shares != c.Parties {
-		return nil, fault.New(fault.Argument, "%d of %d decryption shares were added", p.shares, c.Parties)
+		return fault.New(fault.Argument, "%d of %d decryption shares were added", p.shares, c.Parties)
 	}
 	words, count := r.Words(), y.Rows*y.Cols
 	limit := c.MaskBits - 1 + bits.Len(uint(c.Parties))
-	out := NewMatrix(y.Rows, y.Cols, c.ShareWords())
-	err := parallel.Run(y.Rows, func(_, i int) error {
+	return parallel.Run(y.Rows, func(_, i int) error {
 		var residues, digits, value [maxWords]uint64
 		for k := range y.Cols {
 			for l := range r.Moduli {
@@ -245,5 +257,4 @@ func (p *ProductSum) Clear(c Clearing) (*Matrix, error) {
 		}
 		return nil
 	})
-	return out, err
 }

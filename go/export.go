@@ -61,6 +61,9 @@ func words(data *C.uint64_t, size C.uint64_t) []uint64 {
 
 // views is a list of the caller's buffers, given by two arrays of equal length.
 func views(data **C.uint8_t, sizes *C.uint64_t, count C.uint64_t) [][]byte {
+	if data == nil || sizes == nil || count == 0 {
+		return nil
+	}
 	pointers := unsafe.Slice(data, int(count))
 	lengths := unsafe.Slice(sizes, int(count))
 	list := make([][]byte, len(pointers))
@@ -71,11 +74,20 @@ func views(data **C.uint8_t, sizes *C.uint64_t, count C.uint64_t) [][]byte {
 }
 
 // give writes a result where the caller asked for it.
-func give[Out, In ~uint64 | ~uint32 | ~int](place *Out, value In) error {
+func give(place *C.uint64_t, value int) error {
 	if place == nil {
 		return fault.New(fault.Argument, "no place for the result was given")
 	}
-	*place = Out(value)
+	*place = C.uint64_t(value)
+	return nil
+}
+
+// giveHandle stores an object and hands its handle to the caller.
+func giveHandle(place *C.uint64_t, object any) error {
+	if place == nil {
+		return fault.New(fault.Argument, "no place for the handle was given")
+	}
+	*place = C.uint64_t(handle.Put(object))
 	return nil
 }
 

@@ -32,6 +32,8 @@ class AtollError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.role: str | None = None
+        """The role that raised it, where a run did."""
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message} ({self.hint})"

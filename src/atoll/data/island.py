@@ -1,0 +1,229 @@
+"""An island: one party's table, read where it lies, checked before anything is computed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from atoll.errors import DataError, ParameterError
+
+Matrix = npt.NDArray[np.float64]
+
+
+class Island:
+    """A named table, made by one of the ``from_...`` methods."""
+
+    def __init__(
+        self,
+        table: npt.NDArray[Any] | pd.DataFrame,
+        *,
+        name: str = "island",
+        columns: Sequence[str] | None = None,
+        source: Path | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self._table = table
+        self.named = columns is not None
+        self.columns = (
+            tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(table.shape[1]))
+        )
+        self._check_names()
+
+    def __repr__(self) -> str:
+        return f"<Island {self.name!r}: {self.n_rows} rows x {len(self.columns)} columns>"
+
+    @property
+    def n_rows(self) -> int:
+        return int(self._table.shape[0])
+
+    # ---- making one ----
+
+    @classmethod
+    def from_array(
+        cls, array: npt.ArrayLike, *, columns: Sequence[str] | None = None, name: str = "island"
+    ) -> Island:
+        """A two-dimensional array; columns are x0, x1, ... unless named."""
+        table = _as_table(array, name)
+        if columns is not None and len(columns) != table.shape[1]:
+            raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
+        return cls(table, name=name, columns=columns)
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, name: str = "island") -> Island:
+        """A pandas or polars frame."""
+        if type(frame).__module__.split(".")[0] == "polars":
+            frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
+        if not isinstance(frame, pd.DataFrame):
+            raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
+        return cls(frame, name=name, columns=[str(column) for column in frame.columns])
+
+    @classmethod
+    def from_csv(cls, path: str | Path, *, name: str | None = None) -> Island:
+        """A comma-separated file with a header line."""
+        return cls._from_file(path, pd.read_csv, name)
+
+    @classmethod
+    def from_parquet(cls, path: str | Path, *, name: str | None = None) -> Island:
+        """A Parquet file."""
+        return cls._from_file(path, pd.read_parquet, name)
+
+    @classmethod
+    def from_npz(cls, path: str | Path, *, name: str | None = None) -> Island:
+        """A NumPy archive with ``X`` and, optionally, ``feature_names`` and ``y`` (as column ``y``)."""
+        return cls._from_file(path, _read_npz, name)
+
+    @classmethod
+    def _from_file(cls, path: str | Path, read: Callable[[Path], pd.DataFrame], name: str | None) -> Island:
+        path = Path(path)
+        name = name or path.stem
+        if not path.is_file():
+            raise DataError(f"{name}: there is no file {path}", hint="paths are relative to the study file")
+        try:
+            frame = read(path)
+        except Exception as error:  # each reader has its own exceptions
+            reason = str(error).split("\n", 1)[0]
+            raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
+        return cls(frame, name=name, columns=[str(column) for column in frame.columns], source=path)
+
+    # ---- looking at it ----
+
+    def check_numbers(self, columns: Sequence[str]) -> None:
+        """Refuse text in the named columns, with its place."""
+        for column in columns:
+            values = self._column(column)
+            if values.dtype.kind not in "fiub":
+                self._as_floats(values, [column])
+
+    def features(self, columns: Sequence[str]) -> Matrix:
+        """The named columns, in that order, as doubles. Missing and infinite values are refused later,
+        in the pass that reads every block anyway."""
+        if isinstance(self._table, np.ndarray) and tuple(columns) == self.columns:
+            return self._as_floats(self._table, columns)
+        return np.column_stack([self._as_floats(self._column(c), [c]) for c in columns])
+
+    def labels(self, column: str) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
+        """A label column as codes and the classes they stand for; numbers stand for themselves."""
+        values = self._column(column)
+        if values.dtype.kind in "fiub":
+            return values.astype(np.float64), ()
+        classes, codes = np.unique(values.astype(str), return_inverse=True)
+        return codes.astype(np.int64), tuple(str(c) for c in classes)
+
+    def _column(self, column: str) -> npt.NDArray[Any]:
+        index = self.columns.index(column)
+        if isinstance(self._table, np.ndarray):
+            return self._table[:, index]
+        series = self._table.iloc[:, index]
+        if series.dtype.kind in "fiub" and not isinstance(series.dtype, np.dtype):
+            # pandas' nullable numbers: a missing value becomes nan, which the statistics refuse by place.
+            return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return series.to_numpy()
+
+    def _as_floats(self, values: npt.NDArray[Any], columns: Sequence[str]) -> Matrix:
+        if values.dtype.kind == "c":
+            raise DataError(f"{self.name}: complex data not supported")
+        try:
+            return np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError):
+            self._raise_for_text(np.atleast_2d(values.T).T, columns)
+            raise
+
+    def _raise_for_text(self, values: npt.NDArray[Any], columns: Sequence[str]) -> None:
+        for j, column in enumerate(columns):
+            for row, value in enumerate(values[:, j]):
+                if not _is_number(value):
+                    raise DataError(
+                        f"{self.name}: column {column!r} holds text at {self.place(row)}",
+                        hint="leave the column out (columns = [...]), or name it as the label",
+                    )
+
+    def place(self, row: int) -> str:
+        """A row as its owner finds it."""
+        if self.source is not None and self.source.suffix == ".csv":
+            return f"row {row} (line {row + 2} of {self.source.name})"
+        return f"row {row}"
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for column in self.columns:
+            if column in seen:
+                raise DataError(f"{self.name}: there are two columns called {column!r}")
+            seen.add(column)
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _as_table(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    if hasattr(array, "tocsr"):
+        raise DataError(
+            f"{name}: a sparse matrix cannot be used", hint="X.toarray() makes it dense; PCA centres anyway"
+        )
+    table = np.asarray(array)
+    if table.ndim != 2:
+        raise DataError(
+            f"{name}: expected 2D array, got {table.ndim}D array instead",
+            hint="Reshape your data: rows are samples, columns are features",
+        )
+    return table
+
+
+def _read_npz(path: Path) -> pd.DataFrame:
+    with np.load(path, allow_pickle=False) as archive:
+        if "X" not in archive.files:
+            raise ValueError(f"no array called X among {', '.join(archive.files)}")
+        table = archive["X"]
+        named = "feature_names" in archive.files
+        columns = (
+            [str(c) for c in archive["feature_names"]] if named else [f"x{i}" for i in range(table.shape[1])]
+        )
+        labels = archive["y"] if "y" in archive.files else None
+    frame = pd.DataFrame(table, columns=columns)
+    if labels is not None and labels.shape == (len(frame),):
+        frame["y"] = labels
+    return frame
+
+
+_READERS = {".csv": Island.from_csv, ".parquet": Island.from_parquet, ".npz": Island.from_npz}
+
+
+def as_island(name: str, data: Any) -> Island:
+    """Whatever a user hands in as one island's data."""
+    if isinstance(data, Island):
+        return Island(
+            data._table, name=name, columns=data.columns if data.named else None, source=data.source
+        )
+    if isinstance(data, str | Path):
+        path = Path(data)
+        reader = _READERS.get(path.suffix)
+        if reader is None:
+            raise DataError(
+                f"{name}: {path.name} has an ending that is not known", hint=f"one of {', '.join(_READERS)}"
+            )
+        return reader(path, name=name)
+    if hasattr(data, "columns") and not isinstance(data, np.ndarray):
+        return Island.from_frame(data, name=name)
+    return Island.from_array(data, name=name)
+
+
+def as_islands(data: Any) -> dict[str, Island]:
+    """A list or a mapping of islands' data; a bare table is refused."""
+    if isinstance(data, Mapping):
+        return {str(name): as_island(str(name), value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return as_islands({f"island-{i}": value for i, value in enumerate(data)})
+    raise ParameterError(
+        f"fit needs one table per island, got a single {type(data).__name__}",
+        hint="fit([X1, X2, ...]) or fit({'st-mary': X1, ...}); for one table use scikit-learn",
+    )

@@ -1,0 +1,258 @@
+"""``atoll.PCA``: principal components across islands, with scikit-learn's names."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from atoll.data.island import Island, as_islands
+from atoll.errors import ParameterError
+from atoll.estimators.base import parties, refuse_meaningless, run
+from atoll.protocols.base import MIN_ISLANDS
+from atoll.runtime.execute import Run
+from atoll.study.model import Study
+
+_ALWAYS = ("n_components", "protocol", "partition", "engine")
+_USED = {
+    "pppca": (*_ALWAYS, "secure_sum", "standardize", "dropouts"),
+    "meta": _ALWAYS,
+    "separate": (*_ALWAYS, "standardize"),
+}
+"""The options that mean something to each protocol."""
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Principal component analysis of a table whose rows lie on several islands.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many components; a share of the variance between 0 and 1; or None for all.
+    protocol : "pppca", "meta" or "separate"
+        How the islands work together: by secure sums (PPPCA), or one of two baselines.
+    secure_sum : "shares" or "masks"
+        How sums are hidden: additive shares, or pairwise masks that survive ``dropouts``.
+    standardize : bool
+        Divide every column by its joint standard deviation.
+    dropouts : int
+        How many islands may leave during the first sum (``secure_sum="masks"``).
+    engine : LocalEngine, optional
+        Where the roles run.
+
+    The remaining options belong to protocols that are chosen by name; one that means nothing to the
+    chosen protocol is an error.
+
+    Examples
+    --------
+    >>> import atoll
+    >>> from sklearn.datasets import load_wine
+    >>> X = load_wine().data
+    >>> pca = atoll.PCA(n_components=2, standardize=True).fit({"north": X[:50], "south": X[50:]})
+    >>> pca.explained_variance_ratio_.round(3)
+    array([0.362, 0.192])
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = 2,
+        *,
+        protocol: str = "pppca",
+        secure_sum: str = "shares",
+        partition: str = "horizontal",
+        standardize: bool = False,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        row_norm: float | None = None,
+        rows: str = "normalise",
+        neighbours: str = "add-remove",
+        calibration: str = "analytic",
+        noise: str = "distributed",
+        colluders: int = 1,
+        dropouts: int = 0,
+        ledger: Any = None,
+        variant: str = "fast",
+        recipe: str = "auto",
+        eigen: str = "masked",
+        release: str = "components",
+        key: str = "collective",
+        bounds: Any = None,
+        random_state: Any = None,
+        engine: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.protocol = protocol
+        self.secure_sum = secure_sum
+        self.partition = partition
+        self.standardize = standardize
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.rows = rows
+        self.neighbours = neighbours
+        self.calibration = calibration
+        self.noise = noise
+        self.colluders = colluders
+        self.dropouts = dropouts
+        self.ledger = ledger
+        self.variant = variant
+        self.recipe = recipe
+        self.eigen = eigen
+        self.release = release
+        self.key = key
+        self.bounds = bounds
+        self.random_state = random_state
+        self.engine = engine
+
+    # ---- fitting ----
+
+    def fit(self, islands: Any, y: Any = None) -> PCA:
+        """Compute the joint components of ``islands``: a list or mapping of tables."""
+        del y
+        if self.protocol not in _USED:
+            raise ParameterError(
+                f"there is no protocol {self.protocol!r}", hint=f"one of {', '.join(map(repr, _USED))}"
+            )
+        refuse_meaningless(self, _USED[self.protocol], f"protocol={self.protocol!r}")
+        tables = as_islands(islands)
+        if len(tables) < MIN_ISLANDS:
+            raise ParameterError(
+                f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
+                hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
+            )
+        self._take(run(self._study(tables), tables, self.engine))
+        return self
+
+    def _study(self, islands: dict[str, Island]) -> Study:
+        joint = self.protocol != "separate"
+        release = {"components": ("provider", "consumer"), "explained_variance": ("consumer",)}
+        release |= {"n_samples": ("consumer",)}
+        return Study(
+            name="PCA",
+            protocol=self.protocol,
+            secure_sum=self.secure_sum,
+            partition=self.partition,
+            parties=parties(islands, "provider", *(("server", "consumer") if joint else ())),
+            sum_options={"dropouts": self.dropouts} if self.dropouts else {},
+            parameters={"n_components": _plain(self.n_components), "standardize": bool(self.standardize)},
+            release=release if joint else {"models": ("provider",)},
+        )
+
+    def _take(self, finished: Run) -> None:
+        """The fitted attributes, from what was released."""
+        result = finished.result
+        self.result_ = result
+        self.transcript_ = result.transcript
+        self.learned_ = finished.learned
+        if self.protocol == "separate":
+            self.models_ = result["models"]
+            return
+        self.components_ = np.array(result["components"])
+        self.mean_ = np.array(result["mean"])
+        self.scale_ = None if result["scale"] is None else np.array(result["scale"])
+        self.explained_variance_ = np.array(result["explained_variance"])
+        self.total_variance_ = float(result["total_variance"])
+        self.noise_variance_ = float(result["noise_variance"])
+        self.n_samples_ = int(result["n_samples"])
+        total = self.total_variance_ or 1.0
+        self.explained_variance_ratio_ = self.explained_variance_ / total
+        self.singular_values_ = np.sqrt(self.explained_variance_ * (self.n_samples_ - 1))
+        self.n_components_, self.n_features_in_ = self.components_.shape
+        if result["columns"] is not None:
+            self.feature_names_in_ = np.array(result["columns"], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    # ---- using the model ----
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Project rows on the joint components."""
+        self._check_joint_model()
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray((X - self.mean_) @ self._weights().T)
+
+    def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
+        """Fit, and project each island's own rows: a list, island by island."""
+        self.fit(islands, y)
+        tables = as_islands(islands)
+        if self.protocol == "separate":
+            return [_project(table, self.models_[name]) for name, table in tables.items()]
+        columns = getattr(self, "feature_names_in_", None)
+        return [
+            (table.features(table.columns if columns is None else tuple(columns)) - self.mean_)
+            @ self._weights().T
+            for table in tables.values()
+        ]
+
+    def inverse_transform(self, Z: Any) -> npt.NDArray[np.float64]:
+        """Back to the original columns, as far as the components reach."""
+        self._check_joint_model()
+        Z = check_array(Z, dtype=np.float64)
+        rows = Z @ self.components_
+        return np.asarray((rows if self.scale_ is None else rows * self.scale_) + self.mean_)
+
+    def to_sklearn(self) -> Any:
+        """A fitted scikit-learn PCA; standardised, a pipeline of StandardScaler and PCA."""
+        self._check_joint_model()
+        return to_sklearn(self)
+
+    def _weights(self) -> npt.NDArray[np.float64]:
+        return self.components_ if self.scale_ is None else self.components_ / self.scale_
+
+    def _check_joint_model(self) -> None:
+        check_is_fitted(self, "result_")
+        if self.protocol == "separate":
+            raise ParameterError(
+                "protocol='separate' has one model per island and no joint one",
+                hint="models_ holds them; fit_transform projects each island with its own",
+            )
+
+
+def _plain(n_components: Any) -> int | float | None:
+    """n_components as a study can hold it."""
+    if n_components is None:
+        return None
+    if isinstance(n_components, numbers.Integral) and not isinstance(n_components, bool):
+        return int(n_components)
+    if isinstance(n_components, numbers.Real) and not isinstance(n_components, bool):
+        return float(n_components)
+    raise ParameterError(
+        f"n_components={n_components!r} must be a whole number, a share between 0 and 1, or None"
+    )
+
+
+def _project(table: Island, model: dict[str, Any]) -> npt.NDArray[np.float64]:
+    X = table.features(model["columns"] or table.columns)
+    weights = model["components"] if model["scale"] is None else model["components"] / model["scale"]
+    return np.asarray((X - model["mean"]) @ weights.T)
+
+
+def to_sklearn(fitted: PCA) -> Any:
+    """The scikit-learn twin of a fitted estimator."""
+    import sklearn.decomposition
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    twin = sklearn.decomposition.PCA(n_components=fitted.n_components_, svd_solver="covariance_eigh")
+    for name in ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"):
+        setattr(twin, name, getattr(fitted, name).copy())
+    twin.mean_ = fitted.mean_.copy() if fitted.scale_ is None else np.zeros_like(fitted.mean_)
+    twin.n_components_, twin.n_samples_ = fitted.n_components_, fitted.n_samples_
+    twin.n_features_in_, twin.noise_variance_ = fitted.n_features_in_, fitted.noise_variance_
+    names = getattr(fitted, "feature_names_in_", None)
+    if fitted.scale_ is None:
+        if names is not None:
+            twin.feature_names_in_ = names
+        return twin
+    scaler = StandardScaler()
+    scaler.mean_, scaler.scale_, scaler.var_ = fitted.mean_.copy(), fitted.scale_.copy(), fitted.scale_**2
+    scaler.n_features_in_, scaler.n_samples_seen_ = fitted.n_features_in_, fitted.n_samples_
+    if names is not None:
+        scaler.feature_names_in_ = names
+    return make_pipeline(scaler, twin)

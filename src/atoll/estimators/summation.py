@@ -1,0 +1,54 @@
+"""``atoll.secure_sum``: add vectors of several islands so that only the total is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll.data.island import Island
+from atoll.errors import DataError, ParameterError
+from atoll.estimators.base import parties, run
+from atoll.study.model import Study
+
+
+def secure_sum(
+    vectors: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
+    method: str = "shares",
+    *,
+    engine: Any = None,
+    **options: Any,
+) -> npt.NDArray[np.float64]:
+    """The sum of arrays of one shape, one per island; ``options`` are those of the method.
+
+    >>> import atoll
+    >>> atoll.secure_sum([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
+    array([111., 222.])
+    """
+    if not isinstance(vectors, Mapping):
+        vectors = {f"island-{i}": vector for i, vector in enumerate(vectors)}
+    arrays = {str(name): np.asarray(vector, dtype=np.float64) for name, vector in vectors.items()}
+    if len(arrays) < 2:
+        raise ParameterError(f"a secure sum needs at least 2 islands, got {len(arrays)}")
+    shape = next(iter(arrays.values())).shape
+    for name, array in arrays.items():
+        if array.shape != shape:
+            raise DataError(f"{name} adds an array of shape {array.shape}, the first island one of {shape}")
+        if not np.isfinite(array).all():
+            place = int(np.argmax(~np.isfinite(array.ravel())))
+            raise DataError(f"{name}: entry {place} is missing or infinite")
+    islands = {name: Island(array.reshape(1, -1), name=name) for name, array in arrays.items()}
+    study = Study(
+        name="secure sum",
+        analysis="sum",
+        protocol="sum",
+        secure_sum=method,
+        sum_options=options,
+        parties=parties(islands, "contributor", "receiver"),
+        parameters={"length": int(np.prod(shape))},
+        release={"total": ("receiver",)},
+    )
+    total: npt.NDArray[np.float64] = run(study, islands, engine).result["total"]
+    return total.reshape(shape)

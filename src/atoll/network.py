@@ -1,0 +1,98 @@
+"""What a role sees of the world: an address, a network to send and receive on, and a record.
+
+A role is a function of its study, its data, its ordered inbox and its recorded draws, and of nothing
+else. It cannot tell which engine carries it: engines implement :class:`Network` and :class:`Record`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from atoll.codec import Message
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+
+
+class Address(NamedTuple):
+    """One role of one party."""
+
+    party: str
+    role: str
+
+    def __str__(self) -> str:
+        return f"{self.party}/{self.role}"
+
+
+class Record(Protocol):
+    """Keeps what a role draws, before the role uses it.
+
+    ``record(tag, draw)`` calls ``draw`` once and returns its bytes; a role that runs again from its
+    record gets the same bytes back without a second draw. A tag is used once: a second draw under
+    the same tag could give two different shares of one value, so it is an error.
+    """
+
+    def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes: ...
+
+
+class Network(ABC):
+    """Sends and receives messages for one role."""
+
+    me: Address
+
+    @abstractmethod
+    async def send(self, to: Address, message: Message) -> None:
+        """Hand one message to the engine, which delivers it in order and once."""
+
+    @abstractmethod
+    async def next(
+        self, kind: type[M], senders: Iterable[Address], *, absent: set[Address] | None = None
+    ) -> tuple[Address, M] | None:
+        """The next message of ``kind`` from any of ``senders``.
+
+        When a sender has left the run: an error, or, where ``absent`` is given, the sender is put
+        there; None says that all of ``senders`` have left.
+        """
+
+    @abstractmethod
+    async def compute(self, step: Callable[..., T], *args: object) -> T:
+        """Run a heavy step beside the event loop; its time is booked under the step's name."""
+
+    async def receive(self, kind: type[M], sender: Address) -> M:
+        """The next message of ``kind`` from ``sender``."""
+        arrived = await self.next(kind, (sender,))
+        assert arrived is not None
+        return arrived[1]
+
+    async def fold(
+        self,
+        kind: type[M],
+        senders: Iterable[Address],
+        combine: Callable[[Address, M], None],
+        *,
+        absent: set[Address] | None = None,
+    ) -> None:
+        """One message from each sender, combined as they arrive; ``combine`` must not mind the order."""
+        pending = set(senders)
+        while pending:
+            arrived = await self.next(kind, pending, absent=absent)
+            if arrived is None:
+                break
+            combine(*arrived)
+            pending.discard(arrived[0])
+            pending -= absent or set()
+
+    async def gather(
+        self, kind: type[M], senders: Sequence[Address], *, absent: set[Address] | None = None
+    ) -> dict[Address, M]:
+        """One message from each sender, in the order of ``senders``."""
+        arrived: dict[Address, M] = {}
+        await self.fold(kind, senders, arrived.__setitem__, absent=absent)
+        return {sender: arrived[sender] for sender in senders if sender in arrived}
+
+    async def broadcast(self, to: Iterable[Address], message: Message) -> None:
+        """The same message to each of ``to``."""
+        for address in to:
+            await self.send(address, message)

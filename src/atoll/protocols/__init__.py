@@ -1,0 +1,21 @@
+"""Protocols: one file per paper."""
+
+from __future__ import annotations
+
+from atoll.errors import StudyError
+from atoll.protocols import baselines, pppca, summation
+from atoll.protocols.base import Learned, Protocol, check_study
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (pppca.PROTOCOL, baselines.META, baselines.SEPARATE, summation.PROTOCOL)
+}
+
+__all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]
+
+
+def protocol_of(name: str) -> Protocol:
+    """The protocol called ``name``."""
+    if name not in PROTOCOLS:
+        raise StudyError(f"there is no protocol called {name!r}", hint=f"one of {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[name]

@@ -1,0 +1,160 @@
+"""What a protocol is: parameters, messages, roles, outputs, and who learns what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll import secure_sums
+from atoll.codec import Message
+from atoll.errors import StudyError
+from atoll.network import Address, Network, Record
+from atoll.study.model import Parameters, Study
+
+Outputs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What one role knows at the end that it did not know before: released outputs, by name."""
+
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    inherent: Mapping[str, Any] = field(default_factory=dict)
+    """What the protocol shows this role by its nature (PPPCA's server: mean and covariance)."""
+
+    def __repr__(self) -> str:
+        return f"Learned({_shapes(self.outputs)}, inherent={_shapes(self.inherent)})"
+
+
+def _shapes(values: Mapping[str, Any]) -> str:
+    return "{" + ", ".join(f"{name}: {np.shape(value)}" for name, value in values.items()) + "}"
+
+
+def learned(study: Study, me: Address, outputs: Mapping[str, Output], known: Mapping[str, Any]) -> Learned:
+    """Sort what a role knows into what the study releases to it and what it sees by the protocol's nature."""
+    released = {name for output, o in outputs.items() if study.releases(output, me) for name in o.values}
+    return Learned(
+        {name: value for name, value in known.items() if name in released},
+        {name: value for name, value in known.items() if name not in released},
+    )
+
+
+Role = Callable[[Network, Study, Any, Record], Coroutine[Any, Any, Learned]]
+
+
+class Disclosure(NamedTuple):
+    """One thing that a role learns, in plain words, and the messages that bring it."""
+
+    role: str
+    learns: str
+    messages: tuple[type[Message], ...] = ()
+
+
+class Output(NamedTuple):
+    """One output that a study can release: its values, to whom it can go, and who has it anyway."""
+
+    values: tuple[str, ...]
+    roles: tuple[str, ...]
+    holder: str
+
+
+class Expectation(NamedTuple):
+    """What a run is expected to cost."""
+
+    messages: int
+    bytes_per_provider: int
+    bytes_total: int
+    memory_server: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One paper's protocol, as engines, loaders and ``review`` see it."""
+
+    name: str
+    title: str
+    roles: Mapping[str, Role]
+    data_roles: frozenset[str]
+    messages: tuple[type[Message], ...]
+    parameters: type[Parameters]
+    outputs: Mapping[str, Output]
+    learns: Callable[[Study], list[Disclosure]]
+    adversary: str
+    single_roles: frozenset[str]
+    """Roles that exactly one party plays."""
+    uses_sum: bool = True
+    partitions: tuple[str, ...] = ("horizontal",)
+    expect: Callable[[Study, int], Expectation] | None = None
+    """Expected cost for a study over tables of so many columns."""
+    check: Callable[[Study], None] = lambda _: None
+
+    def all_messages(self, study: Study) -> tuple[type[Message], ...]:
+        """Every message that may travel in this study."""
+        return self.messages + (secure_sums.method(study.secure_sum).messages if self.uses_sum else ())
+
+
+MIN_ISLANDS = 2
+
+
+def check_study(protocol: Protocol, study: Study) -> None:
+    """Refuse a study that the protocol cannot run, before anybody sees it."""
+    _check_parties(protocol, study)
+    _check_releases(protocol, study)
+    if study.partition not in protocol.partitions:
+        raise StudyError(
+            f"{protocol.name} does not run on data split by partition={study.partition!r}",
+            hint=f"one of {', '.join(protocol.partitions)}",
+        )
+    study.read_parameters(protocol.parameters)
+    if protocol.uses_sum:
+        method = secure_sums.method(study.secure_sum)
+        secure_sums.read_options(method, study.sum_options)
+    protocol.check(study)
+
+
+def _check_parties(protocol: Protocol, study: Study) -> None:
+    names = [party.name for party in study.parties]
+    for name in names:
+        if names.count(name) > 1:
+            raise StudyError(f"party {name!r} is named twice", hint="merge its roles: roles = [...]")
+        if not name or "/" in name:
+            raise StudyError(f"a party cannot be called {name!r}", hint="a name without '/'")
+    for party in study.parties:
+        for role in party.roles:
+            if role not in protocol.roles:
+                raise StudyError(
+                    f"party {party.name!r} has the unknown role {role!r}",
+                    hint=f"the roles of {protocol.name} are {', '.join(protocol.roles)}",
+                )
+    for role in protocol.roles:
+        players = len(study.who(role))
+        if role in protocol.single_roles and players != 1:
+            raise StudyError(f"{protocol.name} needs exactly one {role}, the study names {players}")
+        if role in protocol.data_roles and players < MIN_ISLANDS:
+            raise StudyError(
+                f"{protocol.name} needs at least {MIN_ISLANDS} islands ({role}), the study names {players}",
+                hint="with one island there is nothing to hide from: use scikit-learn",
+            )
+
+
+def _check_releases(protocol: Protocol, study: Study) -> None:
+    parties = {party.name: party.roles for party in study.parties}
+    for output, targets in study.release.items():
+        if output not in protocol.outputs:
+            raise StudyError(
+                f"release names the output {output!r}, which {protocol.name} does not have",
+                hint=f"its outputs are {', '.join(protocol.outputs)}",
+            )
+        for target in targets:
+            roles = parties.get(target, (target,))
+            if not set(roles) & set(protocol.roles):
+                raise StudyError(f"release of {output!r} names {target!r}, neither a role nor a party here")
+            if not set(roles) & set(protocol.outputs[output].roles):
+                raise StudyError(
+                    f"{protocol.name} cannot release {output!r} to {target!r}",
+                    hint=f"it can go to {', '.join(protocol.outputs[output].roles)}",
+                )

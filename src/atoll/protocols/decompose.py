@@ -1,0 +1,71 @@
+"""From a joint covariance to principal components, with scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from atoll.data.island import Matrix
+from atoll.errors import ParameterError
+
+
+class Decomposition(NamedTuple):
+    """The k leading components (rows) and variances, and what is left over."""
+
+    components: Matrix
+    explained_variance: Matrix
+    total_variance: float
+    noise_variance: float
+
+
+def decompose(covariance: Matrix, n: int, n_components: int | float | None) -> Decomposition:
+    """Eigenvectors by falling eigenvalue, signs as scikit-learn sets them."""
+    d = len(covariance)
+    check_components(n_components, n, d)
+    values, vectors = scipy.linalg.eigh(covariance)
+    values, components = np.maximum(values[::-1], 0.0), vectors.T[::-1]
+    k = choose_k(values[: min(n, d)], n_components)
+    rest = values[k : min(n, d)]
+    return Decomposition(
+        deterministic_signs(components[:k]),
+        values[:k].copy(),
+        float(values.sum()),
+        float(rest.mean()) if len(rest) else 0.0,
+    )
+
+
+def check_components(n_components: int | float | None, n: int, d: int) -> None:
+    """Refuse a number of components that the joint table does not have."""
+    if isinstance(n_components, int) and not 1 <= n_components <= min(n, d):
+        raise ParameterError(
+            f"n_components={n_components} must be between 1 and min(n_samples, n_features)={min(n, d)}",
+            hint=f"the joint table has {n} rows and {d} columns",
+        )
+
+
+def choose_k(variances: Matrix, n_components: int | float | None) -> int:
+    """An int as it is, a share as the fewest components that explain more than it, None as all."""
+    if n_components is None:
+        return len(variances)
+    if isinstance(n_components, int):
+        return n_components
+    total = variances.sum()
+    cumulated = np.cumsum(variances) / total if total > 0 else np.ones(len(variances))
+    return min(int(np.searchsorted(cumulated, n_components, side="right")) + 1, len(variances))
+
+
+def deterministic_signs(components: Matrix) -> Matrix:
+    """The entry of largest magnitude of each component is positive."""
+    largest = np.argmax(np.abs(components), axis=1)
+    signs = np.sign(components[np.arange(len(components)), largest])
+    return components * np.where(signs == 0, 1.0, signs)[:, None]
+
+
+def standard_scale(variances: Matrix, mean: Matrix, n: int) -> Matrix:
+    """The divisors of scikit-learn's StandardScaler, from sample variances: constant columns get 1."""
+    population = variances * ((n - 1) / n)
+    eps = np.finfo(np.float64).eps
+    constant = population <= n * eps * population + (n * mean * eps) ** 2
+    return np.where(constant | (population == 0), 1.0, np.sqrt(np.maximum(population, 0)))

@@ -1,0 +1,103 @@
+"""Schema handshake: all islands agree on columns and their order before a number moves.
+
+Every provider checks that its columns hold numbers and tells their names to one role, which compares
+them, names what is missing or extra and where, and answers with the agreed order. Learned by that
+role: column names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from atoll.codec import Message
+from atoll.data.island import Island
+from atoll.errors import SchemaError
+from atoll.network import Address, Network
+
+
+class Columns(Message, frozen=True):
+    """Provider -> checking role: what its table looks like."""
+
+    names: tuple[str, ...]
+    named: bool
+
+
+class AgreedColumns(Message, frozen=True):
+    """Checking role -> provider: the columns of the study, in this order."""
+
+    names: tuple[str, ...]
+    named: bool
+
+
+MESSAGES = (Columns, AgreedColumns)
+
+_SHOWN = 5
+
+
+def describe(island: Island, wanted: Sequence[str] | None, label: str | None) -> Columns:
+    """What a provider tells: its feature columns, or of the wanted ones those it has."""
+    names = [c for c in island.columns if c != label and (wanted is None or c in set(wanted))]
+    if label is not None and label not in island.columns:
+        raise SchemaError(
+            f"{island.name}: there is no label column {label!r}",
+            hint=f"its columns are {_listing(island.columns)}",
+        )
+    island.check_numbers(names)
+    return Columns(tuple(names), island.named)
+
+
+def agree(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> AgreedColumns:
+    """The agreed columns, or an error that names island and column."""
+    first, reference = next(iter(schemas.items()))
+    names = tuple(wanted) if wanted is not None else reference.names
+    if not names:
+        raise SchemaError(f"{first.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
+    for address, schema in schemas.items():
+        _compare(address, schema, first, reference, names, wanted is not None)
+    return AgreedColumns(names, reference.named or wanted is not None)
+
+
+def _compare(
+    address: Address, schema: Columns, first: Address, reference: Columns, names: tuple[str, ...], fixed: bool
+) -> None:
+    if not schema.named and not reference.named and len(schema.names) != len(names):
+        raise SchemaError(
+            f"{address.party} has {len(schema.names)} columns, {first.party} has {len(names)}",
+            hint="all islands need the same columns; name them (a frame, or columns=) to see which differ",
+        )
+    if schema.named != reference.named and not fixed:
+        raise SchemaError(
+            f"the columns of {address.party} are {'named' if schema.named else 'not named'}, "
+            f"those of {first.party} are {'named' if reference.named else 'not named'}",
+            hint="hand in frames everywhere or arrays everywhere",
+        )
+    against = "the study" if fixed else first.party
+    missing = [c for c in names if c not in set(schema.names)]
+    extra = [c for c in schema.names if c not in set(names)]
+    if missing:
+        raise SchemaError(f"{address.party} lacks {_listing(missing)}, which {against} has", hint=_RENAME)
+    if extra:
+        raise SchemaError(f"{address.party} has {_listing(extra)}, which {against} lacks", hint=_RENAME)
+
+
+_RENAME = "rename it, or give the study the columns that all islands have (columns = [...])"
+
+
+def _listing(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+
+
+async def announce(
+    net: Network, island: Island, checker: Address, wanted: Sequence[str] | None, label: str | None
+) -> AgreedColumns:
+    """The provider's side."""
+    await net.send(checker, describe(island, wanted, label))
+    return await net.receive(AgreedColumns, checker)
+
+
+async def check(net: Network, providers: Sequence[Address], wanted: Sequence[str] | None) -> AgreedColumns:
+    """The checking role's side."""
+    agreed = agree(await net.gather(Columns, providers), wanted)
+    await net.broadcast(providers, agreed)
+    return agreed

@@ -1,0 +1,406 @@
+"""PPPCA: PCA on row-split tables by two secure sums.
+
+Liu, Chen, Zheng, Wang, Zhou, Liu: Privacy Preserving PCA for Multiparty Modeling (2020), Algorithms 1
+and 2 (they differ only in the secure sum: ``paillier`` or ``lattice`` for 1, ``shares`` for 2).
+
+Symbols: M -> providers, X_i -> X, S_i -> column sums, x_bar -> mean, C -> covariance, T -> components
+(transposed), k -> n_components, X'_i -> scores.
+
+Adversary: passive; the server colludes with no provider. What the server learns is exact.
+Learns: the server n, the mean and the covariance of the joint table; providers n, the mean and T; the
+consumer the projections of every provider. With two providers each can subtract its own part from n
+and from the mean, and so learns the other's.
+
+Deviations: S_i is a sum, not a mean (means of islands do not add up to the joint mean), and n, which
+the paper takes as known, is added in the same vector. C_i is a scatter, divided by n-1 after the sum.
+Columns are agreed on first. Standardising is done by the server, on C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from atoll import fixedpoint, secure_sums
+from atoll.codec import Message
+from atoll.data.island import Island, Matrix
+from atoll.data.statistics import Moments, from_triangle, moments, scatter_about, triangle
+from atoll.errors import ParameterError, PartyLeft, StudyError
+from atoll.fixedpoint import Limbs
+from atoll.network import Address, Network, Record
+from atoll.protocols import handshake
+from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.decompose import Decomposition, check_components, decompose, standard_scale
+from atoll.study.model import Parameters, Study
+
+PROVIDER, SERVER, CONSUMER = "provider", "server", "consumer"
+
+
+class PPPCAParameters(Parameters, frozen=True):
+    """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
+    with the projections; ``columns``: the columns to use, where not all of them."""
+
+    n_components: int | float | None = 2
+    standardize: bool = False
+    label: str | None = None
+    columns: tuple[str, ...] | None = None
+
+
+# ---- messages ----
+
+
+class JointMean(Message, frozen=True):
+    """Server -> provider: n and the joint mean."""
+
+    n: int
+    mean: np.ndarray[Any, Any]
+
+
+class Transfer(Message, frozen=True):
+    """Server -> provider: T, and the divisors when columns are standardised."""
+
+    components: np.ndarray[Any, Any]
+    scale: np.ndarray[Any, Any] | None
+
+
+class Model(Message, frozen=True):
+    """Server -> consumer: what projects new rows."""
+
+    components: np.ndarray[Any, Any]
+    mean: np.ndarray[Any, Any]
+    scale: np.ndarray[Any, Any] | None
+    columns: tuple[str, ...] | None
+
+
+class Variances(Message, frozen=True):
+    """Server -> provider, consumer: explained and total variance."""
+
+    explained_variance: np.ndarray[Any, Any]
+    total_variance: float
+    noise_variance: float
+
+
+class SampleCount(Message, frozen=True):
+    """Server -> consumer: n."""
+
+    n_samples: int
+
+
+class Projection(Message, frozen=True):
+    """Provider -> consumer: X'_i, with labels where the study names them."""
+
+    scores: np.ndarray[Any, Any]
+    labels: np.ndarray[Any, Any] | None
+    classes: tuple[str, ...]
+
+
+# ---- steps ----
+
+
+def gen_sums(local: Moments, contributors: int) -> Limbs:
+    """n_i and S_i on the grid."""  # Alg 2, l.1
+    return fixedpoint.encode(np.concatenate([[local.n], local.n * local.mean]), contributors=contributors)
+
+
+def joint_mean(total: Limbs) -> tuple[int, Matrix]:
+    """n and x_bar from their sums."""  # Alg 2, l.3
+    values = fixedpoint.decode(total)
+    n = round(values[0])
+    return n, values[1:] / n
+
+
+def gen_scatter(local: Moments, mean: Matrix, contributors: int) -> Limbs:
+    """C_i, the scatter of the rows about the joint mean, upper triangle."""  # Alg 2, l.4-5
+    return fixedpoint.encode(triangle(scatter_about(local, mean)), contributors=contributors)
+
+
+def covariance(total: Limbs, n: int, d: int) -> Matrix:
+    """C = 1/(n-1) times the summed scatter."""  # Alg 2, l.7
+    return from_triangle(fixedpoint.decode(total), d) / (n - 1)
+
+
+def transfer_matrix(
+    C: Matrix, mean: Matrix, n: int, p: PPPCAParameters
+) -> tuple[Decomposition, Matrix | None]:
+    """T, from C or, standardised, from the correlations."""  # Alg 2, l.8
+    if not p.standardize:
+        return decompose(C, n, p.n_components), None
+    scale = standard_scale(np.diag(C), mean, n)
+    return decompose(C / np.outer(scale, scale), n, p.n_components), scale
+
+
+def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -> Matrix:
+    """X'_i = X_i T, rows centred on the joint mean."""  # Alg 2, l.9
+    weights = components if scale is None else components / scale
+    return (X - mean) @ weights.T
+
+
+# ---- roles ----
+
+
+async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    agreed = await handshake.announce(net, island, server, p.columns, p.label)
+    X = island.features(agreed.names)
+    local = await net.compute(moments, X, island, agreed.names)
+    sums = secure_sums.session(study, net, record, contributors=study.who(PROVIDER), receivers=(server,))
+    await sums.open()
+    await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
+    joint = await net.receive(JointMean, server)  # Alg 2, l.3
+    C_i = await net.compute(gen_scatter, local, joint.mean, M)
+    await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
+    known: Outputs = {"n_samples": joint.n, "mean": joint.mean}
+    if _needs_transfer(study, net.me):
+        T = await net.receive(Transfer, server)  # Alg 2, l.8
+        columns = agreed.names if agreed.named else None
+        known |= {"components": T.components, "scale": T.scale, "columns": columns}
+        for consumer_address in _score_receivers(study):
+            scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
+            await net.send(consumer_address, _labelled(scores, island, p.label))
+    if study.releases("explained_variance", net.me):
+        known |= named(await net.receive(Variances, server))
+    return learned(study, net.me, OUTPUTS, known)
+
+
+async def server(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+    p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
+    agreed = await handshake.check(net, providers, p.columns)
+    d = len(agreed.names)
+    check_components(p.n_components, d, d)
+    sums = secure_sums.session(study, net, record, contributors=providers, receivers=(net.me,))
+    await sums.open()
+    n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3
+    _check_rows(n, p.n_components, d)
+    present = sums.present
+    await net.broadcast([a for a in providers if a in present], JointMean(n, mean))
+    total = await sums.total("scatter", d * (d + 1) // 2)
+    _check_unchanged(present, sums.present)
+    C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
+    T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
+    variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
+    for address in providers:
+        if address in present and _needs_transfer(study, address):
+            await net.send(address, Transfer(T.components, scale))
+        if address in present and study.releases("explained_variance", address):
+            await net.send(address, variances)
+    model = Model(T.components, mean, scale, agreed.names if agreed.named else None)
+    await send_released(net, study, study.who(CONSUMER), model, variances, n)
+    known = named(model) | named(variances) | {"n_samples": n, "covariance": C}
+    return learned(study, net.me, OUTPUTS, known)
+
+
+async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+    known: Outputs = {}
+    server = study.the(SERVER)
+    if study.releases("components", net.me):
+        known |= named(await net.receive(Model, server))
+    if study.releases("explained_variance", net.me):
+        known |= named(await net.receive(Variances, server))
+    if study.releases("n_samples", net.me):
+        known |= named(await net.receive(SampleCount, server))
+    if study.releases("scores", net.me):
+        # Whoever left during the first sum is not part of the study's result.
+        absent: set[Address] | None = set() if study.sum_options.get("dropouts") else None
+        arrived = await net.gather(Projection, study.who(PROVIDER), absent=absent)  # Alg 2, l.10
+        known |= joined_scores({address.party: message for address, message in arrived.items()})
+    return learned(study, net.me, OUTPUTS, known)
+
+
+# ---- what the roles share ----
+
+
+def _needs_transfer(study: Study, provider_address: Address) -> bool:
+    return study.releases("components", provider_address) or bool(_score_receivers(study))
+
+
+def _score_receivers(study: Study) -> tuple[Address, ...]:
+    return tuple(address for address in study.who(CONSUMER) if study.releases("scores", address))
+
+
+def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
+    if n < 2:
+        raise ParameterError(
+            f"the joint table has {n} sample(s) (shape=({n}, {d})) while a minimum of 2 is required"
+        )
+    check_components(n_components, n, d)
+
+
+def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> None:
+    if before != after:
+        raise PartyLeft(
+            f"{', '.join(sorted(a.party for a in before - after))} left after the mean was opened",
+            hint="going on would show the server that island's own mean: start a new run without it",
+        )
+
+
+async def send_released(
+    net: Network, study: Study, addresses: Iterable[Address], model: Model, variances: Variances, n: int
+) -> None:
+    """Hand every role what the study releases to it."""
+    for address in addresses:
+        if study.releases("components", address):
+            await net.send(address, model)
+        if study.releases("explained_variance", address):
+            await net.send(address, variances)
+        if study.releases("n_samples", address):
+            await net.send(address, SampleCount(n))
+
+
+def _labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
+    labels, classes = island.labels(label) if label is not None else (None, ())
+    return Projection(scores, labels, classes)
+
+
+def joined_scores(arrived: dict[str, Projection]) -> Outputs:
+    """The consumer's view of all projections, island by island."""
+    scores = {party: message.scores for party, message in arrived.items()}
+    labels = {
+        party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
+    }
+    return {"scores": scores, "labels": labels or None}
+
+
+def _plain_labels(message: Projection) -> list[Any]:
+    assert message.labels is not None
+    if not message.classes:
+        return list(message.labels.tolist())
+    return [message.classes[code] for code in message.labels]
+
+
+def named(message: Message) -> Outputs:
+    """A message's fields as outputs."""
+    return {field: getattr(message, field) for field in message.__struct_fields__}
+
+
+_EVERYONE = (PROVIDER, SERVER, CONSUMER)
+
+OUTPUTS = {
+    "components": Output(("components", "mean", "scale", "columns"), _EVERYONE, SERVER),
+    "explained_variance": Output(
+        ("explained_variance", "total_variance", "noise_variance"), _EVERYONE, SERVER
+    ),
+    "n_samples": Output(("n_samples",), _EVERYONE, SERVER),
+    "scores": Output(("scores", "labels"), (CONSUMER,), PROVIDER),
+}
+
+
+def learns(study: Study) -> list[Disclosure]:
+    """Who learns what, from which messages."""
+    method = secure_sums.method(study.secure_sum)
+    said = [
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(
+            PROVIDER, "shares, masks or keys of the secure sum, which say nothing alone", method.messages
+        ),
+        Disclosure(
+            PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
+        ),
+        Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
+        Disclosure(
+            SERVER,
+            "the number of rows n, the mean and the full covariance matrix over all islands, exactly",
+            method.messages,
+        ),
+    ]
+    if any(_needs_transfer(study, address) for address in study.who(PROVIDER)):
+        said.append(Disclosure(PROVIDER, "the components T" + _and_scale(study), (Transfer,)))
+    for role in (PROVIDER, CONSUMER):
+        if any(a.role == role for a in study.receivers("explained_variance")):
+            said.append(Disclosure(role, "explained and total variance", (Variances,)))
+    for output, words, message in (
+        ("components", "the components and the mean of each column" + _and_scale(study), Model),
+        ("n_samples", "the number of rows n over all islands", SampleCount),
+        ("scores", "every row's projection, island by island" + _and_labels(study), Projection),
+    ):
+        if any(a.role == CONSUMER for a in study.receivers(output)):
+            said.append(Disclosure(CONSUMER, words, (message,)))
+    return said + _caveats(study)
+
+
+def _and_scale(study: Study) -> str:
+    return (
+        " and each column's standard deviation" if study.read_parameters(PPPCAParameters).standardize else ""
+    )
+
+
+def _and_labels(study: Study) -> str:
+    label = study.read_parameters(PPPCAParameters).label
+    return f", with the label {label!r}" if label else ""
+
+
+def _caveats(study: Study) -> list[Disclosure]:
+    said = []
+    if len(study.who(PROVIDER)) == 2:
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "with two providers: each can subtract its own part from n and from the mean, and so "
+                "learns the other's number of rows and mean",
+            )
+        )
+    if study.receivers("scores") and study.receivers("components"):
+        said.append(
+            Disclosure(
+                CONSUMER, "projections and components together give back each row up to the dropped part"
+            )
+        )
+    return said
+
+
+def expect(study: Study, d: int) -> Expectation:
+    """Messages, bytes and memory of a run over d columns."""
+    method = secure_sums.method(study.secure_sum)
+    M = len(study.who(PROVIDER))
+    cost = method.cost(M, 1, secure_sums.read_options(method, study.sum_options))
+    p = study.read_parameters(PPPCAParameters)
+    k = p.n_components if isinstance(p.n_components, int) else d
+    values = 1 + d + d * (d + 1) // 2
+    names = 20 * d
+    sent = (
+        names
+        + cost.setup_bytes // M
+        + int(values * cost.contributor_bytes_per_value)
+        + 2 * cost.round_overhead_bytes
+    )
+    transfers = sum(_needs_transfer(study, address) for address in study.who(PROVIDER))
+    from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
+    outputs = sum(
+        len([a for a in study.receivers(o) if a.role == CONSUMER]) for o in OUTPUTS if o != "scores"
+    )
+    scores = len(_score_receivers(study)) * M
+    return Expectation(
+        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + outputs + scores,
+        bytes_per_provider=sent,
+        bytes_total=M * sent + from_server + outputs * 8 * (k * d + d),
+        memory_server=3 * values * fixedpoint.BYTES_PER_VALUE + 4 * 8 * d * d,
+        rounds=cost.setup_rounds + 2 * cost.round_rounds + 3 + bool(transfers) + bool(scores),
+    )
+
+
+def check(study: Study) -> None:
+    """What the study's types cannot say."""
+    p = study.read_parameters(PPPCAParameters)
+    k = p.n_components
+    if isinstance(k, bool) or (isinstance(k, int) and k < 1) or (isinstance(k, float) and not 0 < k < 1):
+        raise StudyError(
+            f"n_components={k!r} is not possible",
+            hint="a whole number from 1, a share of the variance between 0 and 1, or none for all",
+        )
+
+
+PROTOCOL = Protocol(
+    name="pppca",
+    title="PCA by secure sums (PPPCA)",
+    roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},
+    data_roles=frozenset({PROVIDER}),
+    single_roles=frozenset({SERVER}),
+    messages=(*handshake.MESSAGES, JointMean, Transfer, Model, Variances, SampleCount, Projection),
+    parameters=PPPCAParameters,
+    outputs=OUTPUTS,
+    learns=learns,
+    adversary="Everyone follows the protocol but keeps what they see; the server colludes with no provider.",
+    expect=expect,
+    check=check,
+)

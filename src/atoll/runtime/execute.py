@@ -1,0 +1,45 @@
+"""Run a study on an engine and hand the caller what it may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from atoll.data.island import Island
+from atoll.network import Address
+from atoll.protocols import Learned, protocol_of
+from atoll.runtime.local import LocalEngine, Progress
+from atoll.runtime.result import Result
+from atoll.study.model import Study
+
+
+class Run:
+    """A finished run as its caller sees it: the result, and what each role learned."""
+
+    def __init__(self, result: Result, learned: Mapping[Address, Learned]) -> None:
+        self.result = result
+        self.learned = dict(learned)
+
+
+def run_study(
+    study: Study,
+    islands: Mapping[str, Island],
+    *,
+    engine: LocalEngine | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """All roles; the result holds the union of everything released to any of them."""
+    outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, islands, progress=progress)
+    outputs: dict[str, Any] = {}
+    for learned in outcome.learned.values():
+        _join(outputs, learned.outputs)
+    return Run(Result(study, outputs, outcome.transcript), outcome.learned)
+
+
+def _join(outputs: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add a role's outputs; what several roles hold by island name is put together."""
+    for name, value in more.items():
+        if isinstance(value, dict) and isinstance(outputs.get(name), dict):
+            outputs[name] = outputs[name] | value
+        else:
+            outputs[name] = value

@@ -1,0 +1,113 @@
+"""Links between roles inside one process: emulated latency and bandwidth, and, under faults, a small
+reliable transport (sequence numbers, acknowledgements, resending) such as any real network needs."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from atoll.network import Address
+from atoll.runtime.faults import Faults
+
+PerLink = float | Mapping[tuple[str, str], float]
+
+
+class Frame(NamedTuple):
+    """One message on its way; ``depth`` counts the messages that had to come before it."""
+
+    data: bytes
+    depth: int
+
+
+Deliver = Callable[[Frame], None]
+
+
+class Link:
+    """One direction between two roles; delivers each frame once and in order."""
+
+    def __init__(self, latency: float, bandwidth: float | None, deliver: Deliver) -> None:
+        self._latency = latency
+        self._bandwidth = bandwidth
+        self._deliver = deliver
+        self._free_at = 0.0
+
+    def send(self, frame: Frame) -> None:
+        delay = self._travel_time(frame)
+        if delay <= 0:
+            self._deliver(frame)
+        else:
+            asyncio.get_running_loop().call_later(delay, self._deliver, frame)
+
+    def _travel_time(self, frame: Frame) -> float:
+        """Frames share the link's bandwidth one after another; latency comes on top."""
+        if not self._latency and not self._bandwidth:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        self._free_at = max(now, self._free_at)
+        if self._bandwidth:
+            self._free_at += len(frame.data) / self._bandwidth
+        return self._free_at - now + self._latency
+
+
+class FaultyLink(Link):
+    """A link that loses, doubles and overtakes frames, under a transport that mends it."""
+
+    def __init__(
+        self,
+        latency: float,
+        bandwidth: float | None,
+        deliver: Deliver,
+        faults: Faults,
+        draw: random.Random,
+    ) -> None:
+        super().__init__(latency, bandwidth, deliver)
+        self._faults = faults
+        self._draw = draw
+        self._next_to_send = 0
+        self._next_to_deliver = 0
+        self._early: dict[int, Frame] = {}
+        self._resends: dict[int, asyncio.TimerHandle] = {}
+
+    def send(self, frame: Frame) -> None:
+        number = self._next_to_send
+        self._next_to_send += 1
+        self._transmit(number, frame)
+
+    def _transmit(self, number: int, frame: Frame) -> None:
+        loop = asyncio.get_running_loop()
+        travel = self._travel_time(frame)
+        for late in self._faults.copies(self._draw):
+            loop.call_later(travel + late, self._arrive, number, frame)
+        again = travel + self._latency + self._faults.resend_after
+        self._resends[number] = loop.call_later(again, self._transmit, number, frame)
+
+    def _arrive(self, number: int, frame: Frame) -> None:
+        # The acknowledgement travels back over the same bad line.
+        for late in self._faults.copies(self._draw):
+            asyncio.get_running_loop().call_later(self._latency + late, self._acknowledge, number)
+        if number < self._next_to_deliver or number in self._early:
+            return
+        self._early[number] = frame
+        while self._next_to_deliver in self._early:
+            self._deliver(self._early.pop(self._next_to_deliver))
+            self._next_to_deliver += 1
+
+    def _acknowledge(self, number: int) -> None:
+        timer = self._resends.pop(number, None)
+        if timer is not None:
+            timer.cancel()
+
+    def close(self) -> None:
+        for timer in self._resends.values():
+            timer.cancel()
+
+
+def on_link(setting: PerLink | None, sender: Address, receiver: Address) -> float:
+    """A setting that is one number for all links, or one per pair of parties."""
+    if setting is None:
+        return 0.0
+    if isinstance(setting, Mapping):
+        return setting.get((sender.party, receiver.party), 0.0)
+    return setting

@@ -1,0 +1,290 @@
+"""The local engine: every role of a study in this process, on an event loop of its own.
+
+Messages pass through the codec as on a real network; heavy steps run in threads, where NumPy, AES and
+the Go library release the interpreter. If every role waits, the run fails at once and says for what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from atoll import codec
+from atoll.codec import Decoder, Message
+from atoll.data.island import Island
+from atoll.errors import AtollError, Deadlock, MessageError, RoleFailed, RunError
+from atoll.network import Address, Network
+from atoll.protocols.base import Learned, Protocol, check_study
+from atoll.runtime.faults import Faults
+from atoll.runtime.inbox import Inbox
+from atoll.runtime.links import FaultyLink, Frame, Link, PerLink, on_link
+from atoll.runtime.records import MemoryRecord
+from atoll.runtime.transcript import Transcript
+from atoll.study.model import Study
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+
+Progress = Callable[[str, Transcript], None]
+"""Called with what happens now and the cost so far."""
+
+
+class Observer:
+    """Sees everything that moves; tests derive from it to tap inboxes and records."""
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        """A message left a role."""
+
+    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
+        """A message (or, as None, a sender's leaving) reached a role's inbox."""
+
+    def finished(self, address: Address, record: MemoryRecord) -> None:
+        """A role ended, with this record."""
+
+
+class Outcome:
+    """What a run gave: what each role learned, and what it cost."""
+
+    def __init__(self, learned: Mapping[Address, Learned], transcript: Transcript) -> None:
+        self.learned = dict(learned)
+        self.transcript = transcript
+
+
+class LocalEngine:
+    """Runs whole studies in this process.
+
+    ``latency`` (seconds) and ``bandwidth`` (bytes a second) are one number for all links or a mapping
+    from (sending party, receiving party); ``faults`` is a :class:`Faults` schedule.
+    """
+
+    def __init__(
+        self, latency: PerLink = 0.0, bandwidth: PerLink | None = None, faults: Faults | None = None
+    ) -> None:
+        self.latency = latency
+        self.bandwidth = bandwidth
+        self.faults = faults
+
+    def __repr__(self) -> str:
+        return f"LocalEngine(latency={self.latency}, bandwidth={self.bandwidth}, faults={self.faults})"
+
+    def run(
+        self,
+        protocol: Protocol,
+        study: Study,
+        islands: Mapping[str, Island],
+        *,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> Outcome:
+        """Run every role to its end; one role's error ends them all."""
+        check_study(protocol, study)
+        _check_data(protocol, study, islands)
+        # A thread of its own, because the caller may already be inside an event loop (a notebook).
+        with ThreadPoolExecutor(1, "atoll-engine") as outside:
+            run = _Run(self, protocol, study, islands, progress, observer or Observer())
+            return outside.submit(lambda: asyncio.run(run.everything())).result()
+
+
+def _check_data(protocol: Protocol, study: Study, islands: Mapping[str, Island]) -> None:
+    holders = {party.name for party in study.parties if protocol.data_roles & set(party.roles)}
+    missing, extra = sorted(holders - set(islands)), sorted(set(islands) - holders)
+    if missing:
+        raise RunError(f"there is no data for {', '.join(missing)}", hint="[local] data = { name = path }")
+    if extra:
+        raise RunError(f"there is data for {', '.join(extra)}, which the study does not name as an island")
+
+
+class _Died(Exception):
+    """A fault schedule's crash."""
+
+
+class _Run:
+    """One run of one study."""
+
+    def __init__(
+        self,
+        engine: LocalEngine,
+        protocol: Protocol,
+        study: Study,
+        islands: Mapping[str, Island],
+        progress: Progress | None,
+        observer: Observer,
+    ) -> None:
+        self.engine = engine
+        self.protocol = protocol
+        self.study = study
+        self.islands = islands
+        self.progress = progress
+        self.observer = observer
+        self.transcript = Transcript()
+        self.pool = ThreadPoolExecutor(os.cpu_count() or 2, "atoll-step")
+        self.links: dict[tuple[Address, Address], Link] = {}
+        self.in_flight = 0
+        self.waiting: dict[Address, str] = {}
+        self.failure: asyncio.Future[None]
+        decoder = Decoder[Message](protocol.all_messages(study))
+        self.networks = {a: _LocalNetwork(self, a, decoder) for a in study.addresses()}
+        self.unfinished = set(self.networks)
+        self.draw = engine.faults.generator() if engine.faults else None
+
+    async def everything(self) -> Outcome:
+        started = time.perf_counter()
+        self.failure = asyncio.get_running_loop().create_future()
+        tasks = {address: asyncio.create_task(self.one(address)) for address in self.networks}
+        try:
+            await self._until_done(tasks)
+        finally:
+            await self._end(tasks)
+        self.transcript.wall_seconds = time.perf_counter() - started
+        learned = {address: task.result() for address, task in tasks.items()}
+        return Outcome({a: value for a, value in learned.items() if value is not None}, self.transcript)
+
+    async def _until_done(self, tasks: Mapping[Address, asyncio.Task[Learned | None]]) -> None:
+        """Until every role has ended, or one has failed."""
+        pending: set[asyncio.Future[Any]] = {self.failure, *tasks.values()}
+        while len(pending) > 1:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for ended in done:
+                ended.result()
+
+    async def _end(self, tasks: Mapping[Address, asyncio.Task[Learned | None]]) -> None:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        for link in self.links.values():
+            if isinstance(link, FaultyLink):
+                link.close()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+    async def one(self, address: Address) -> Learned | None:
+        record = MemoryRecord()
+        role = self.protocol.roles[address.role]
+        island = self.islands.get(address.party) if address.role in self.protocol.data_roles else None
+        try:
+            learned = await role(self.networks[address], self.study, island, record)
+        except _Died:
+            self._leave(address)
+            return None
+        except Exception as error:
+            raise _reported(address, error) from error
+        self.observer.finished(address, record)
+        self.unfinished.discard(address)
+        self.check_for_deadlock()
+        return learned
+
+    def _leave(self, address: Address) -> None:
+        """Tell everyone, behind what the role had already sent."""
+        self.unfinished.discard(address)
+        for receiver in self.networks:
+            if receiver != address:
+                self.carry(address, receiver, Frame(b"", -1))
+
+    def link(self, sender: Address, receiver: Address) -> Link:
+        key = (sender, receiver)
+        if key not in self.links:
+            latency = on_link(self.engine.latency, sender, receiver)
+            bandwidth = on_link(self.engine.bandwidth, sender, receiver) or None
+            deliver = self._deliverer(sender, receiver)
+            faults = self.engine.faults
+            if faults is not None and faults.touches_frames:
+                assert self.draw is not None
+                self.links[key] = FaultyLink(latency, bandwidth, deliver, faults, self.draw)
+            else:
+                self.links[key] = Link(latency, bandwidth, deliver)
+        return self.links[key]
+
+    def carry(self, sender: Address, receiver: Address, frame: Frame) -> None:
+        self.in_flight += 1
+        self.link(sender, receiver).send(frame)
+
+    def _deliverer(self, sender: Address, receiver: Address) -> Callable[[Frame], None]:
+        def deliver(frame: Frame) -> None:
+            self.in_flight -= 1
+            self.waiting.pop(receiver, None)  # it will look again before it waits again
+            data = frame.data if frame.depth >= 0 else None
+            self.observer.delivered(receiver, sender, data)
+            if data is not None:
+                self.transcript.received(receiver, len(data))
+            try:
+                self.networks[receiver].inbox.put(sender, data, frame.depth)
+            except MessageError as error:
+                self.fail(_reported(receiver, error))
+
+        return deliver
+
+    def fail(self, error: Exception) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(error)
+
+    def check_for_deadlock(self) -> None:
+        if self.unfinished and not self.in_flight and self.unfinished <= set(self.waiting):
+            who = "; ".join(f"{a} waits for {self.waiting[a]}" for a in sorted(self.unfinished))
+            self.fail(Deadlock(f"every role waits and nothing is on its way: {who}"))
+
+    def tell(self, what: str) -> None:
+        if self.progress is not None:
+            self.progress(what, self.transcript)
+
+
+def _reported(address: Address, error: Exception) -> Exception:
+    """An error as the caller sees it: Atoll's own keep their type, all carry the role."""
+    if isinstance(error, AtollError):
+        error.role = str(address)
+        return error
+    return RoleFailed(str(address), f"{type(error).__name__}: {error}")
+
+
+class _LocalNetwork(Network):
+    """One role's network."""
+
+    def __init__(self, run: _Run, me: Address, decoder: Decoder[Message]) -> None:
+        self.me = me
+        self.inbox = Inbox(decoder)
+        self._run = run
+        self._sent = 0
+        faults = run.engine.faults
+        self._dies_at = faults.crash.get(str(me)) if faults else None
+
+    async def send(self, to: Address, message: Message) -> None:
+        self._sent += 1
+        if self._sent == self._dies_at:
+            raise _Died
+        data = codec.encode(message)
+        depth = self.inbox.depth + 1
+        run = self._run
+        run.transcript.rounds = max(run.transcript.rounds, depth)
+        run.transcript.sent(self.me, type(message).__name__, len(data))
+        run.observer.sent(self.me, to, data)
+        run.tell(f"{self.me}: {type(message).__name__}")
+        run.carry(self.me, to, Frame(data, depth))
+        if self._sent % 64 == 0:
+            await asyncio.sleep(0)  # a role with many peers lets the others work
+
+    async def next(
+        self, kind: type[M], senders: Iterable[Address], *, absent: set[Address] | None = None
+    ) -> tuple[Address, M] | None:
+        senders = set(senders)
+        while (arrived := self.inbox.take(kind, senders, absent)) is None:
+            if absent is not None and self.inbox.everyone_left(senders):
+                return None
+            names = ", ".join(sorted(str(sender) for sender in senders)[:3])
+            more = f" and {len(senders) - 3} more" if len(senders) > 3 else ""
+            self._run.waiting[self.me] = f"{kind.__name__} from {names}{more}"
+            self._run.check_for_deadlock()
+            await self.inbox.changed()
+        return arrived
+
+    async def compute(self, step: Callable[..., T], *args: Any) -> T:
+        def timed() -> tuple[T, float]:
+            started = time.thread_time()
+            return step(*args), time.thread_time() - started
+
+        name = getattr(step, "__name__", "step").strip("_")
+        self._run.tell(f"{self.me}: {name}")
+        result, seconds = await asyncio.get_running_loop().run_in_executor(self._run.pool, timed)
+        self._run.transcript.computed(self.me, name, seconds)
+        return result

@@ -1,0 +1,140 @@
+"""A result: what was released, the study it came from, what it cost; and the file that holds it.
+
+The file is a header line and one codec block: arrays and plain data, never pickled objects.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from atoll import codec
+from atoll.errors import DataError, MessageError, NotReleased
+from atoll.protocols import protocol_of
+from atoll.runtime.transcript import Transcript
+from atoll.study.model import Study, from_plain, to_plain
+
+_HEADER = b"atoll result 1\n"
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    study: dict[str, Any]
+    digest: str
+    outputs: dict[str, Any]
+    transcript: Transcript
+    certificate: dict[str, Any] | None
+
+
+class Result:
+    """What a study released to its holder. ``result["components"]`` and the like give the values."""
+
+    def __init__(
+        self,
+        study: Study,
+        outputs: Mapping[str, Any],
+        transcript: Transcript,
+        certificate: dict[str, Any] | None = None,
+    ) -> None:
+        self.study = study
+        self.outputs = dict(outputs)
+        self.transcript = transcript
+        self.certificate = certificate
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.study.name!r}: {', '.join(self.outputs)}>"
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.outputs
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.outputs:
+            raise not_released(self.study, name)
+        return self.outputs[name]
+
+    def consumer_frame(self) -> pd.DataFrame:
+        """The projections of all islands in one frame, with the label where the study names one."""
+        parts = []
+        labels = self.outputs.get("labels") or {}
+        for island, scores in self["scores"].items():
+            part = pd.DataFrame(scores, columns=[f"PC{i + 1}" for i in range(scores.shape[1])])
+            part.insert(0, "island", island)
+            if island in labels:
+                part["label"] = labels[island]
+            parts.append(part)
+        return pd.concat(parts, ignore_index=True)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the result, whole or not at all, readable by its owner only."""
+        path = Path(path)
+        content = _File(
+            to_plain(self.study), self.study.digest, self.outputs, self.transcript, self.certificate
+        )
+        write_whole(path, _HEADER + codec.encode(content))
+        return path
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file in one step, so that no reader ever sees half of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_result(path: str | Path) -> Result:
+    """Read a result file."""
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    data = path.read_bytes()
+    if not data.startswith(_HEADER):
+        raise DataError(
+            f"{path} is not a result of this version of Atoll", hint="its first line says what it is"
+        )
+    try:
+        content: _File = codec.decode(memoryview(data)[len(_HEADER) :], _File)
+    except MessageError as error:
+        raise DataError(f"{path} is damaged: {error.message}") from None
+    study = from_plain(content.study)
+    if study.digest != content.digest:
+        raise DataError(f"{path} is damaged: its study does not match its digest")
+    return Result(study, _restored(content.outputs), content.transcript, content.certificate)
+
+
+def _restored(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Sequences come back as lists; column names are a tuple everywhere else."""
+    return {k: tuple(v) if isinstance(v, list) else _own(v) for k, v in outputs.items()}
+
+
+def _own(value: Any) -> Any:
+    """Arrays of a file are views of its bytes; the caller gets arrays of its own."""
+    if isinstance(value, dict):
+        return {k: _own(v) for k, v in value.items()}
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def not_released(study: Study, value: str) -> NotReleased:
+    """The error for a value that did not reach the caller: who has it, and what to change."""
+    for output, o in protocol_of(study.protocol).outputs.items():
+        if value in o.values:
+            holders = sorted({a.party for a in study.receivers(output)}) or [
+                a.party for a in study.who(o.holder)
+            ]
+            return NotReleased(
+                f"{value} was not released to you; {', '.join(holders[:3])} ({o.holder}) has it",
+                hint=f"name the role under [release]: {output} = [...]",
+            )
+    return NotReleased(f"{study.protocol} has no value called {value}")

@@ -1,0 +1,73 @@
+"""What a run cost: messages, bytes, rounds, and seconds per role and step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+
+from atoll.network import Address
+
+
+class RoleCost(msgspec.Struct):
+    """One role's part."""
+
+    messages_sent: int = 0
+    bytes_sent: int = 0
+    messages_received: int = 0
+    bytes_received: int = 0
+    seconds: dict[str, float] = msgspec.field(default_factory=dict)
+
+    @property
+    def cpu_seconds(self) -> float:
+        return sum(self.seconds.values())
+
+
+class Transcript(msgspec.Struct):
+    """The cost of one run. ``rounds`` is the longest chain of messages that wait for each other."""
+
+    roles: dict[str, RoleCost] = msgspec.field(default_factory=dict)
+    rounds: int = 0
+    wall_seconds: float = 0.0
+    kinds: dict[str, int] = msgspec.field(default_factory=dict)
+    """Messages by their kind."""
+
+    @property
+    def messages(self) -> int:
+        return sum(cost.messages_sent for cost in self.roles.values())
+
+    @property
+    def bytes(self) -> int:
+        return sum(cost.bytes_sent for cost in self.roles.values())
+
+    def of(self, address: Address | str) -> RoleCost:
+        return self.roles.setdefault(str(address), RoleCost())
+
+    def sent(self, sender: Address, kind: str, size: int) -> None:
+        cost = self.of(sender)
+        cost.messages_sent += 1
+        cost.bytes_sent += size
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+
+    def received(self, receiver: Address, size: int) -> None:
+        cost = self.of(receiver)
+        cost.messages_received += 1
+        cost.bytes_received += size
+
+    def computed(self, address: Address, step: str, seconds: float) -> None:
+        spent = self.of(address).seconds
+        spent[step] = spent.get(step, 0.0) + seconds
+
+    def by_role(self) -> dict[str, dict[str, Any]]:
+        """Totals over all parties that play a role."""
+        totals: dict[str, dict[str, Any]] = defaultdict(
+            lambda: {"parties": 0, "messages": 0, "bytes": 0, "seconds": 0.0}
+        )
+        for name, cost in self.roles.items():
+            row = totals[name.rpartition("/")[2]]
+            row["parties"] += 1
+            row["messages"] += cost.messages_sent
+            row["bytes"] += cost.bytes_sent
+            row["seconds"] += cost.cpu_seconds
+        return dict(totals)

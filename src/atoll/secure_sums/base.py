@@ -1,0 +1,133 @@
+"""The secure sum: a session between contributors and receivers that shows the receivers only totals.
+
+Every participant makes the session with the same arguments and calls, in order, ``open`` once and then
+for each round ``contribute`` (contributors) and ``total`` (receivers). Vectors of any length are
+streamed in blocks. A method says in its module who may collude without learning more than the sum.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+
+from atoll import fixedpoint
+from atoll.codec import Message
+from atoll.errors import MessageError, PartyLeft, StudyError
+from atoll.fixedpoint import Limbs
+from atoll.network import Address, Network, Record
+
+BLOCK_VALUES = 1 << 20
+
+
+class SumOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of a method's options."""
+
+
+class Cost(NamedTuple):
+    """What a session is expected to cost, for ``atoll review``."""
+
+    setup_messages: int
+    setup_bytes: int
+    round_messages: int
+    contributor_bytes_per_value: float
+    round_overhead_bytes: int
+    setup_rounds: int = 1
+    round_rounds: int = 1
+
+
+class SecureSum(ABC):
+    """One session for one participant."""
+
+    messages: ClassVar[tuple[type[Message], ...]]
+    options_type: ClassVar[type[SumOptions]] = SumOptions
+    trust: ClassVar[str]
+    """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
+
+    def __init__(
+        self,
+        net: Network,
+        record: Record,
+        *,
+        contributors: tuple[Address, ...],
+        receivers: tuple[Address, ...],
+        session: str,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.net = net
+        self.record = record
+        self.contributors = contributors
+        self.receivers = receivers
+        self.session = session
+        self.options: Any = read_options(type(self), options or {})
+        self.present = frozenset(contributors)
+        """Whose values are in the latest total (all contributors, unless the method lets some leave)."""
+        self._contributed: set[str] = set()
+
+    @classmethod
+    @abstractmethod
+    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:
+        """Expected messages and bytes."""
+
+    async def open(self) -> None:
+        """Exchange what all rounds share (seeds, keys). Nothing by default."""
+        return
+
+    async def contribute(self, round_name: str, values: Limbs) -> None:
+        """Add this contributor's values to a round; a round is contributed to once."""
+        if round_name in self._contributed:
+            raise MessageError(f"round {round_name!r} was already contributed to")
+        self._contributed.add(round_name)
+        for name, columns in blocks(round_name, values.shape[1]):
+            await self.contribute_block(name, values[:, columns])
+
+    async def total(self, round_name: str, n: int) -> Limbs:
+        """The total of a round of ``n`` values (receivers only)."""
+        result = np.empty((fixedpoint.LIMBS, n), np.uint64)
+        present = None
+        for name, columns in blocks(round_name, n):
+            result[:, columns] = await self.total_block(name, columns.stop - columns.start)
+            if present not in (None, self.present):
+                raise PartyLeft("a contributor left between two blocks of one sum", hint="start a new run")
+            present = self.present
+        return result
+
+    @abstractmethod
+    async def contribute_block(self, name: str, values: Limbs) -> None:
+        """Add one block of a round."""
+
+    @abstractmethod
+    async def total_block(self, name: str, n: int) -> Limbs:
+        """Receive one block's total."""
+
+
+def blocks(round_name: str, n: int) -> Iterator[tuple[str, slice]]:
+    """A round's blocks, each with a name of its own."""
+    for index, start in enumerate(range(0, max(n, 1), BLOCK_VALUES)):
+        yield f"{round_name}#{index}", slice(start, min(start + BLOCK_VALUES, n))
+
+
+def read_options(method: type[SecureSum], options: Mapping[str, Any]) -> Any:
+    """A method's options as its own typed struct."""
+    try:
+        return msgspec.convert(dict(options), method.options_type)
+    except msgspec.ValidationError as error:
+        raise StudyError(
+            f"secure sum options: {error}", hint=f"known: {', '.join(method.options_type.__struct_fields__)}"
+        ) from None
+
+
+def check_block(body: np.ndarray[Any, Any], n: int, sender: Address) -> Limbs:
+    """A block as it must be: (3, n) limbs."""
+    if body.dtype != np.uint64 or body.shape != (fixedpoint.LIMBS, n):
+        raise MessageError(f"{sender} sent a block of shape {body.shape} where {n} values were due")
+    return body
+
+
+def check_round(expected: str, got: str, sender: Address) -> None:
+    """Messages of another round or block are refused, never added."""
+    if got != expected:
+        raise MessageError(f"{sender} is in round {got!r} where {expected!r} was due")

@@ -48,6 +48,12 @@ func (y Layout) sameOutput(z Layout) bool {
 		y.BlockRows == z.BlockRows && y.BlockInner == z.BlockInner && y.BlockCols == z.BlockCols
 }
 
+// sameLeft tells whether a left side encoded for z serves y: the number of columns is free.
+func (y Layout) sameLeft(z Layout) bool {
+	z.Cols = y.Cols
+	return y == z
+}
+
 func (y Layout) left(i, j int) int  { return i*y.BlockInner*y.BlockCols + y.BlockInner - 1 - j }
 func (y Layout) right(j, k int) int { return k*y.BlockInner + j }
 func (y Layout) out(i, k int) int {

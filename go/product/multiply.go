@@ -125,7 +125,7 @@ func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 		if left.ring != key.ring || right.ring != key.ring {
 			return fault.New(fault.Argument, "a product stays in one ring")
 		}
-		if left.layout != right.layout || !left.layout.sameOutput(y) {
+		if !left.layout.sameLeft(right.layout) || !right.layout.sameOutput(y) {
 			return fault.New(fault.Argument, "the two sides of a product have different layouts")
 		}
 	}

@@ -175,7 +175,9 @@ class Secret(_Object):
         )
         return out[0].tobytes()
 
-    def encrypt(self, x: Integers, limit: int, shift: int, layout: Layout, common: bytes, seed: bytes) -> bytes:
+    def encrypt(
+        self, x: Integers, limit: int, shift: int, layout: Layout, common: bytes, seed: bytes
+    ) -> bytes:
         """This party's part of the encryption of a shared matrix times 2^shift."""
         out = golib.bytes_out(layout.left_polys * self.ring.poly_size)
         golib.call(
@@ -333,7 +335,7 @@ class ProductSum(_Object):
 def combine(matrices: Sequence[Integers], coefficients: Sequence[int], shift: int, words: int) -> Integers:
     """round(sum of coefficients times matrices / 2^shift), entry by entry."""
     widest = max(matrix.shape[2] for matrix in matrices)
-    same = [_widen(matrix, widest) for matrix in matrices]
+    same = [widened(matrix, widest) for matrix in matrices]
     kept = [golib.words_in(matrix)[0] for matrix in same]
     rows, cols, _ = same[0].shape
     out = _empty(rows, cols, words)
@@ -371,7 +373,7 @@ def from_ints(values: npt.ArrayLike, words: int) -> Integers:
         raise ParameterError(f"a matrix has two dimensions. Got {array.ndim}.")
     if array.dtype != object:
         narrow = np.ascontiguousarray(array, dtype=np.int64)
-        return _widen(narrow.view(np.uint64).reshape(*narrow.shape, 1), words)
+        return widened(narrow.view(np.uint64).reshape(*narrow.shape, 1), words)
     try:
         data = b"".join(int(value).to_bytes(8 * words, "little", signed=True) for value in array.flat)
     except OverflowError as problem:
@@ -390,14 +392,15 @@ def to_ints(x: Integers) -> npt.NDArray[np.object_]:
     return out.reshape(rows, cols)
 
 
-def _widen(x: Integers, words: int) -> Integers:
+def widened(x: Integers, words: int) -> Integers:
+    """The same integers in more words."""
     if x.shape[2] == words:
         return np.ascontiguousarray(x)
     if x.shape[2] > words:
         raise ParameterError(f"integers of {x.shape[2]} words do not fit {words}")
     out = _empty(x.shape[0], x.shape[1], words)
     out[:, :, : x.shape[2]] = x
-    sign = x[:, :, -1].view(np.int64) >> 63 if x.flags.c_contiguous else np.ascontiguousarray(x[:, :, -1]).view(np.int64) >> 63
+    sign = np.ascontiguousarray(x[:, :, -1]).view(np.int64) >> 63
     out[:, :, x.shape[2] :] = sign.view(np.uint64)[:, :, None]
     return out
 
@@ -408,7 +411,9 @@ def _empty(rows: int, cols: int, words: int) -> Integers:
 
 def _matrix(x: Integers) -> tuple[Any, Any]:
     if x.dtype != np.uint64 or x.ndim != 3 or not x.flags.c_contiguous:
-        raise ParameterError(f"a matrix is a contiguous (rows, columns, words) array of uint64. Got {x.shape}.")
+        raise ParameterError(
+            f"a matrix is a contiguous (rows, columns, words) array of uint64. Got {x.shape}."
+        )
     return golib.words_in(x)[0], golib.ffi.new("uint64_t[3]", list(x.shape))
 
 

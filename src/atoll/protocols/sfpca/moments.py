@@ -1,0 +1,73 @@
+"""A party's own sums, exactly: integers on a public grid."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll.errors import RangeOverflow
+
+# Rows are split into digits so small that products summed over a block of rows are exact in doubles.
+_DIGIT_BITS = 20
+_BLOCK_ROWS = 4096
+
+
+class Moments(NamedTuple):
+    """n, the column sums u and the second moments G, of rows on the grid 2^-fraction."""
+
+    n: int
+    u: npt.NDArray[np.object_]
+    G: npt.NDArray[np.object_]
+
+    def __repr__(self) -> str:
+        return f"Moments(n={self.n}, columns={len(self.u)})"
+
+
+def on_grid(X: npt.NDArray[np.float64], exponent: int, fraction: int) -> npt.NDArray[np.int64]:
+    """Rows / 2^exponent, which must lie in [-1, 1], as integers / 2^fraction (at most 60)."""
+    if not np.all(np.abs(X) <= 2.0**exponent):
+        raise RangeOverflow(
+            f"a value is beyond the declared range of ±2^{exponent}; nothing was sent",
+            hint="widen the study's bounds",
+        )
+    return np.rint(np.ldexp(X, fraction - exponent)).astype(np.int64)
+
+
+def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
+    """Sums and second moments of integer rows, without rounding."""
+    m = A.shape[1]
+    u, G = _zeros((m,)), _zeros((m, m))
+    for start in range(0, len(A), _BLOCK_ROWS):
+        digits = _digits(A[start : start + _BLOCK_ROWS])
+        for i, x in enumerate(digits):
+            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            for j, y in enumerate(digits[: i + 1]):
+                block = _integers(x.T @ y)
+                G += (block if i == j else block + block.T) << (_DIGIT_BITS * (i + j))
+    return Moments(len(A), u, G)
+
+
+def _digits(A: npt.NDArray[np.int64]) -> list[npt.NDArray[np.float64]]:
+    """Signed digits of 20 bits, least significant first; all zero ones at the end are left out."""
+    digits: list[npt.NDArray[np.float64]] = []
+    rest = A
+    half = 1 << (_DIGIT_BITS - 1)
+    while rest.any() or not digits:
+        low = ((rest + half) & ((1 << _DIGIT_BITS) - 1)) - half
+        digits.append(low.astype(np.float64))
+        rest = (rest - low) >> _DIGIT_BITS
+    return digits
+
+
+def _integers(values: npt.NDArray[np.float64]) -> Any:
+    out = np.empty(values.shape, dtype=object)
+    out.ravel()[:] = [int(v) for v in values.ravel()]
+    return out
+
+
+def _zeros(shape: tuple[int, ...]) -> Any:
+    out = np.empty(shape, dtype=object)
+    out[...] = 0
+    return out

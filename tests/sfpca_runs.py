@@ -1,0 +1,78 @@
+"""Run SF-PCA's programs: simulated, or encrypted with every role on the local engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+import numpy as np
+
+from atoll.data.island import Island
+from atoll.network import Network, Record
+from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.sfpca import parties
+from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs
+from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid
+from atoll.protocols.sfpca.shared import Machine
+from atoll.protocols.sfpca.simulated import Simulated
+from atoll.randomness import fresh_seed
+from atoll.runtime.local import LocalEngine, Observer
+from atoll.study.model import Parameters, Party, Study
+
+Program = Callable[[Machine, Inputs, frozenset[str]], Coroutine[Any, Any, Any]]
+
+
+def exponent_of(X: np.ndarray) -> int:
+    return int(np.ceil(np.log2(np.abs(X).max())))
+
+
+def total_moments(parts: list[Moments]) -> Moments:
+    return Moments(sum(p.n for p in parts), sum(p.u for p in parts), sum(p.G for p in parts))
+
+
+def simulate(program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0) -> Any:
+    X = np.vstack(blocks)
+    moments = total_moments([exact_moments(on_grid(b, exponent_of(X), DATA_FRACTION)) for b in blocks])
+    names = tuple(f"p{i}/provider" for i in range(len(blocks)))
+    inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed())
+    machine = Simulated(parties_ or len(blocks), seed)
+    return asyncio.run(program(machine, inputs, frozenset(names))), machine
+
+
+def encrypted(
+    program: Program, blocks: list[np.ndarray], *, engine: LocalEngine | None = None, observer: Observer | None = None
+) -> Any:
+    X = np.vstack(blocks)
+    exponent, n, m = exponent_of(X), len(X), X.shape[1]
+    names = [f"p{i}" for i in range(len(blocks))]
+
+    async def provider(net: Network, study: Study, island: Any, record: Record) -> Learned:
+        machine = parties.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
+        await machine.set_up()
+        rows = island.features(island.columns)
+        moments = await net.compute(lambda: exact_moments(on_grid(rows, exponent, DATA_FRACTION)))
+        who = tuple(str(a) for a in study.who("provider"))
+        inputs = Inputs(n, m, who, str(net.me), moments, record("rotation", fresh_seed))
+        return Learned({"result": await program(machine, inputs, frozenset(who))})
+
+    async def coordinator(net: Network, study: Study, island: Any, record: Record) -> Learned:
+        machine = parties.Coordinator(net, record, study.digest, net.me, study.who("provider"))
+        await machine.set_up()
+        who = tuple(str(a) for a in study.who("provider"))
+        inputs = Inputs(n, m, who, str(net.me), None, None)
+        return Learned({"result": await program(machine, inputs, frozenset(who))})
+
+    protocol = Protocol(
+        name="sfpca-test", title="", roles={"provider": provider, "coordinator": coordinator},
+        data_roles=frozenset({"provider"}), messages=parties.MESSAGES, parameters=Parameters, outputs={},
+        learns=lambda _: [], adversary="", single_roles=frozenset({"coordinator"}), uses_sum=False,
+    )
+    study = Study(
+        name="t", protocol="sfpca-test",
+        parties=(*(Party(name, ("provider",)) for name in names), Party("hub", ("coordinator",))),
+    )
+    islands: Mapping[str, Island] = {name: Island.from_array(b, name=name) for name, b in zip(names, blocks, strict=True)}
+    outcome = (engine or LocalEngine()).run(protocol, study, islands, observer=observer)
+    results = {str(a): learned.outputs["result"] for a, learned in outcome.learned.items()}
+    return results, outcome.transcript

@@ -84,6 +84,7 @@ func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pr
 	return guard(problem, capacity, func() error {
 		type row struct {
 			Name     string  `json:"name"`
+			Family   string  `json:"family"`
 			Degree   int     `json:"degree"`
 			Limbs    int     `json:"limbs"`
 			LogQ     float64 `json:"log_q"`
@@ -97,7 +98,7 @@ func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pr
 			if err != nil {
 				return err
 			}
-			rows = append(rows, row{p.Name, r.N, r.Limbs, p.LogQ(), p.MaxLogQ, p.Security, r.PolySize()})
+			rows = append(rows, row{p.Name, p.Family, r.N, r.Limbs, p.LogQ(), p.MaxLogQ, p.Security, r.PolySize()})
 		}
 		table, err := json.Marshal(rows)
 		if err != nil {

@@ -61,9 +61,9 @@ func benchmarkRound(b *testing.B, name string, y Layout, leftBits, rightBits, sh
 }
 
 func BenchmarkWide(b *testing.B) {
-	benchmarkRound(b, "wide", Layout{29, 717, 717, 29, 16, 17}, 40, 24, 68)
+	benchmarkRound(b, "wide4", Layout{29, 717, 717, 29, 16, 17}, 40, 24, 68)
 }
 
 func BenchmarkDeep(b *testing.B) {
-	benchmarkRound(b, "deep", Layout{29, 29, 145, 29, 10, 56}, 116, 116, 70)
+	benchmarkRound(b, "deep8", Layout{29, 29, 145, 29, 10, 56}, 116, 116, 70)
 }

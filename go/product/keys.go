@@ -23,7 +23,7 @@ func NewSecret(r *Ring, seed []byte) (*Secret, error) {
 		return nil, err
 	}
 	k := &Secret{ring: r, s: make([]uint64, r.Limbs*r.N)}
-	r.ternary(k.s, newStream(seed, forSecret, []byte(r.Name), 0))
+	r.ternary(k.s, newStream(seed, forSecret, []byte(r.Family), 0))
 	r.ntt(k.s)
 	return k, nil
 }

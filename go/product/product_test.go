@@ -203,7 +203,7 @@ func TestTheTableIsPinned(t *testing.T) {
 	want := []struct {
 		name        string
 		logN, limbs int
-	}{{"wide", 13, 4}, {"deep", 14, 8}}
+	}{{"wide4", 13, 4}, {"deep5", 14, 5}, {"deep6", 14, 6}, {"deep7", 14, 7}, {"deep8", 14, 8}}
 	if len(Table) != len(want) {
 		t.Fatal("the table has other rows")
 	}
@@ -211,7 +211,7 @@ func TestTheTableIsPinned(t *testing.T) {
 		if row.Name != want[i].name || row.LogN != want[i].logN || len(row.Moduli) != want[i].limbs || row.Security != 128 {
 			t.Fatalf("row %d of the table changed", i)
 		}
-		if row.LogQ() > row.MaxLogQ {
+		if limit := map[int]float64{13: 214, 14: 430}[row.LogN]; row.MaxLogQ != limit || row.LogQ() > limit {
 			t.Fatalf("%q: modulus of %.1f bits, %.0f are secure", row.Name, row.LogQ(), row.MaxLogQ)
 		}
 		for _, q := range row.Moduli {
@@ -227,7 +227,7 @@ func TestTheTableIsPinned(t *testing.T) {
 
 func TestReductionsAgreeWithBigIntegers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	r := mustGet("deep")
+	r := mustGet("deep8")
 	words := r.Words()
 	for range 500 {
 		x := make([]uint64, words)
@@ -301,11 +301,11 @@ func TestProductsAreExact(t *testing.T) {
 		leftBits, rightBit int
 		shift              int
 	}{
-		{"wide", 3, Layout{5, 7, 6, 5, 7, 6}, 40, 24, 72},
-		{"wide", 2, Layout{29, 100, 61, 16, 23, 22}, 38, 20, 74},
-		{"wide", 6, Layout{3, 50, 2, 2, 7, 1}, 40, 24, 70},
-		{"deep", 3, Layout{29, 29, 58, 29, 15, 37}, 110, 100, 80},
-		{"deep", 2, Layout{1, 40, 40, 1, 40, 40}, 120, 110, 76},
+		{"wide4", 3, Layout{5, 7, 6, 5, 7, 6}, 40, 24, 72},
+		{"wide4", 2, Layout{29, 100, 61, 16, 23, 22}, 38, 20, 74},
+		{"wide4", 6, Layout{3, 50, 2, 2, 7, 1}, 40, 24, 70},
+		{"deep8", 3, Layout{29, 29, 58, 29, 15, 37}, 110, 100, 80},
+		{"deep8", 2, Layout{1, 40, 40, 1, 40, 40}, 120, 110, 76},
 	}
 	for _, c := range cases {
 		g := newGroup(t, c.ring, c.parties)
@@ -343,8 +343,8 @@ func bitsOf(n int) int { return big.NewInt(int64(n)).BitLen() }
 func TestSharesMultiplyAndMoveBetweenRings(t *testing.T) {
 	const parties, n, bits, shift = 3, 12, 40, 114
 	rng := rand.New(rand.NewPCG(7, 8))
-	g := newGroup(t, "wide", parties)
-	deep := newGroup(t, "deep", parties)
+	g := newGroup(t, "wide4", parties)
+	deep := newGroup(t, "deep8", parties)
 	y := Layout{n, n, n, n, n, n}
 	identity, zero := NewMatrix(n, n, 1), NewMatrix(n, n, 1)
 	for i := range n {
@@ -377,10 +377,27 @@ func TestSharesMultiplyAndMoveBetweenRings(t *testing.T) {
 	nearly(t, sumOf(gram), timesBig(sumOf(turned), value), shift, shift, parties/2+1)
 }
 
+// Shorter rings of a family use the same keys, cut to their moduli.
+func TestAFamilySharesItsKeys(t *testing.T) {
+	const parties = 2
+	rng := rand.New(rand.NewPCG(21, 22))
+	full, short := newGroup(t, "deep8", parties), newGroup(t, "deep5", parties)
+	whole := make([]byte, full.ring.PolySize())
+	must(t, whole, full.key.Write(whole))
+	prefix := whole[:short.ring.PolySize()]
+	key, err := NewPublicKey(short.ring, [][]byte{prefix}, label("common key", "deep8"))
+	short.key = must(t, key, err)
+	y := Layout{5, 6, 7, 5, 6, 7}
+	lefts := []*Matrix{randomMatrix(rng, 5, 6, 40), NewMatrix(5, 6, 1)}
+	rights := []*Matrix{randomMatrix(rng, 6, 7, 30), NewMatrix(6, 7, 1)}
+	shares := short.refresh(short.product(short.encrypt(lefts, nil, 40, y), rights, nil), Clearing{parties, 120, 35, 102, 184})
+	nearly(t, sumOf(shares), timesBig(sumOf(lefts), sumOf(rights)), 40, 102, parties/2+1)
+}
+
 func TestDecryptionFailsWithoutTheLastShare(t *testing.T) {
 	const parties = 4
 	rng := rand.New(rand.NewPCG(9, 10))
-	g := newGroup(t, "wide", parties)
+	g := newGroup(t, "wide4", parties)
 	y := Layout{4, 4, 4, 4, 4, 4}
 	zero := NewMatrix(4, 4, 1)
 	lefts := []*Matrix{randomMatrix(rng, 4, 4, 30), zero, zero, zero}
@@ -420,7 +437,7 @@ func TestDecryptionFailsWithoutTheLastShare(t *testing.T) {
 // public coefficients: divide, and read it off.
 func TestTheSecondHalfDisclosesTheMatrixUnlessRerandomised(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	g := newGroup(t, "wide", 2)
+	g := newGroup(t, "wide4", 2)
 	y := Layout{8, 16, 16, 8, 16, 16}
 	zero := NewMatrix(8, 16, 1)
 	left := g.encrypt([]*Matrix{randomMatrix(rng, 8, 16, 30), zero}, nil, 70, y)
@@ -468,7 +485,7 @@ func divide(t *testing.T, r *Ring, product []byte, c1 []uint64) []uint64 {
 func TestNoiseBoundHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for _, parties := range []int{2, 6} {
-		g := newGroup(t, "wide", parties)
+		g := newGroup(t, "wide4", parties)
 		y := Layout{16, 92, 44, 16, 23, 22}
 		var lefts, rights []*Matrix
 		for range parties {
@@ -567,7 +584,7 @@ func TestErrorsAndSecretsHaveTheirDistribution(t *testing.T) {
 	if variance := squares / draws; variance < 10.3 || variance > 10.7 {
 		t.Fatalf("errors have variance %.2f, not 10.5", variance)
 	}
-	r := mustGet("wide")
+	r := mustGet("wide4")
 	poly := make([]uint64, r.Limbs*r.N)
 	r.ternary(poly, newStream(label("secret"), forSecret, nil, 0))
 	counts := map[uint64]int{}
@@ -582,7 +599,7 @@ func TestErrorsAndSecretsHaveTheirDistribution(t *testing.T) {
 }
 
 func TestBoundsAreChecked(t *testing.T) {
-	g := newGroup(t, "wide", 2)
+	g := newGroup(t, "wide4", 2)
 	y := Layout{4, 4, 4, 4, 4, 4}
 	x := NewMatrix(4, 4, 1)
 	x.At(2, 1)[0] = 1 << 20
@@ -614,7 +631,7 @@ func TestBoundsAreChecked(t *testing.T) {
 func TestEverythingIsAFunctionOfItsSeeds(t *testing.T) {
 	run := func() []byte {
 		rng := rand.New(rand.NewPCG(15, 16))
-		g := newGroup(t, "wide", 2)
+		g := newGroup(t, "wide4", 2)
 		y := Layout{16, 46, 44, 16, 23, 22}
 		left := g.encrypt([]*Matrix{randomMatrix(rng, 16, 46, 30), NewMatrix(16, 46, 1)}, nil, 70, y)
 		right, err := EncodeRight(g.ring, randomMatrix(rng, 46, 44, 20), 21, y)

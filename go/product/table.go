@@ -12,7 +12,10 @@ import (
 // Parameters is one row of the table: a ring and the security it gives for a
 // ternary secret and errors of standard deviation 3.24.
 type Parameters struct {
-	Name     string
+	Name string
+	// Family: rows of one family differ in the number of moduli only, the shorter
+	// lists being prefixes of the longer ones, and share their keys.
+	Family   string
 	LogN     int
 	Moduli   []uint64
 	Security int
@@ -35,11 +38,15 @@ var moduli = []uint64{
 	0xfffffffe20001, 0xfffffffd98001, 0xfffffffd78001, 0xfffffffca8001,
 }
 
-// Table lists the only rings there are. "wide" is for products with data (many
-// features, few bits), "deep" for small matrices at high precision.
+// Table lists the only rings there are, narrower ones first. "wide" is for
+// products with data (many features, few bits), "deep" for small matrices at high
+// precision; a product uses the fewest moduli that hold it.
 var Table = []Parameters{
-	{Name: "wide", LogN: 13, Moduli: moduli[:4], Security: 128, MaxLogQ: 214},
-	{Name: "deep", LogN: 14, Moduli: moduli[:8], Security: 128, MaxLogQ: 430},
+	{Name: "wide4", Family: "wide", LogN: 13, Moduli: moduli[:4], Security: 128, MaxLogQ: 214},
+	{Name: "deep5", Family: "deep", LogN: 14, Moduli: moduli[:5], Security: 128, MaxLogQ: 430},
+	{Name: "deep6", Family: "deep", LogN: 14, Moduli: moduli[:6], Security: 128, MaxLogQ: 430},
+	{Name: "deep7", Family: "deep", LogN: 14, Moduli: moduli[:7], Security: 128, MaxLogQ: 430},
+	{Name: "deep8", Family: "deep", LogN: 14, Moduli: moduli[:8], Security: 128, MaxLogQ: 430},
 }
 
 // Ring holds what is precomputed for one row of the table; it is immutable.

@@ -68,6 +68,7 @@ class Ring:
 
     index: int
     name: str
+    family: str
     degree: int
     limbs: int
     log_q: float
@@ -125,13 +126,18 @@ class Clearing:
 
 @cache
 def rings() -> dict[str, Ring]:
-    """The parameter table: "wide" for products with data, "deep" for small matrices at high precision."""
+    """The parameter table by name; see go/product/table.go."""
     length = golib.ffi.new("uint64_t*")
     golib.call("atoll_product_table", golib.ffi.NULL, 0, length)
     room = golib.bytes_out(int(length[0]))
     golib.call("atoll_product_table", *room[1:], length)
     rows: list[dict[str, Any]] = json.loads(room[0].tobytes())
     return {row["name"]: Ring(index=index, **row) for index, row in enumerate(rows)}
+
+
+def family(name: str) -> tuple[Ring, ...]:
+    """The rings that share one key, narrowest first: "wide" for data, "deep" for high precision."""
+    return tuple(ring for ring in rings().values() if ring.family == name)
 
 
 @cache

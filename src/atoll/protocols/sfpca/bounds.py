@@ -13,6 +13,7 @@ from atoll.crypto.hazmat.product import (
     Clearing,
     Layout,
     Ring,
+    family,
     noise_bits,
 )
 from atoll.errors import ParameterError
@@ -27,6 +28,7 @@ _LEFT_COST, _OUT_COST, _RIGHT_COST = 3.0, 5.0, 1.0
 class Widths:
     """Everything public about one product."""
 
+    ring: Ring
     layouts: tuple[Layout, ...]
     shifts: tuple[int, ...]
     clearing: Clearing
@@ -58,28 +60,35 @@ def layout_for(ring: Ring, rows: int, inner: int, cols: int, right_uses: int = 1
     return best[1]
 
 
-def widths(ring: Ring, parties: int, job: Job, layout: Layout | None = None) -> Widths:
-    """Shifts, truncation and masks for a sum of products, or an error if the ring is too narrow."""
+def plan_for(parties: int, job: Job) -> Widths:
+    """The cheapest ring of the family that holds the product, with shifts, truncation and masks."""
+    rings = family(job.ring)
+    plans = (_widths(ring, parties, job) for ring in rings)
+    for plan in plans:
+        if plan.clearing.mask_bits + parties.bit_length() <= plan.ring.log_q:
+            return plan
+    raise ParameterError(
+        f"{job.name}: a product needs {plan.clearing.mask_bits + parties.bit_length()} bits, "
+        f"the widest {job.ring!r} ring has {rings[-1].log_q:.0f}",
+        hint="fewer fractional bits, or the deeper rings",
+    )
+
+
+def _widths(ring: Ring, parties: int, job: Job) -> Widths:
     terms, fraction, bits = job.terms, job.fraction, job.bits
     left, right = terms[0]
-    first = layout or layout_for(ring, left.shape[0], left.shape[1], right.shape[1], job.right_uses)
+    first = job.blocks or layout_for(ring, left.shape[0], left.shape[1], right.shape[1], job.right_uses)
     blocks = (first.block_rows, first.block_inner, first.block_cols)
     layouts = tuple(Layout(x.shape[0], x.shape[1], y.shape[1], *blocks) for x, y in terms)
     scale = max(x.fraction + y.fraction for x, y in terms)
     right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
     # The truncation drops shift + scale - fraction bits, which must hide the noise.
     least = noise_bits(ring, parties, right_bits) + TRUNCATE_MARGIN
-    shift = max(0, least + fraction - scale)
+    shift = max(job.least_shift, least + fraction - scale)
     value_bits = scale + shift + bits
     clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, value_bits + MASK_MARGIN)
-    needed = clearing.mask_bits + parties.bit_length()
-    if needed > ring.log_q:
-        raise ParameterError(
-            f"{job.name}: a product needs {needed} bits, the ring {ring.name!r} has {ring.log_q:.0f}",
-            hint="fewer fractional bits, or the deeper ring",
-        )
     shifts = tuple(shift + scale - x.fraction - y.fraction for x, y in terms)
-    return Widths(layouts, shifts, clearing)
+    return Widths(ring, layouts, shifts, clearing)
 
 
 def _right_bits(y: Shared, block_cols: int) -> int:

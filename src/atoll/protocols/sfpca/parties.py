@@ -28,12 +28,12 @@ from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError, ParameterError
 from atoll.network import Address, Network, Record
-from atoll.protocols.sfpca.bounds import Widths, widths
+from atoll.protocols.sfpca.bounds import Widths, plan_for
 from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
 from atoll.protocols.sfpca.simulated import public_integers
 from atoll.randomness import SEED_BYTES, fresh_seed
 
-RINGS = ("wide", "deep")
+FAMILIES = ("wide", "deep")
 
 
 # ---- messages ----
@@ -150,8 +150,7 @@ class _Party(Machine):
         self.parties = len(self.providers)
         self.me = str(net.me)
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
-        self.rings = {name: go.rings()[name] for name in RINGS}
-        self.keys: dict[str, go.PublicKey] = {}
+        self.keys: dict[Ring, go.PublicKey] = {}
         self.session = b""
         self._step = 0
 
@@ -216,6 +215,15 @@ class _Party(Machine):
         self._step += 1
         return self._step
 
+    def _key_common(self, family: str) -> bytes:
+        return _digest(self.session, "key", family)
+
+    def _take_keys(self, keys: Sequence[bytes]) -> None:
+        """The rings of a family share one key, cut to their moduli."""
+        for name, key in zip(FAMILIES, keys, strict=True):
+            for ring in go.family(name):
+                self.keys[ring] = go.PublicKey(ring, [key[: ring.poly_size]], self._key_common(name))
+
     def _common(self, step: int, ring: Ring) -> bytes:
         return _digest(self.session, "common", ring.name, step)
 
@@ -235,16 +243,16 @@ class _Party(Machine):
         return Shared((1, 1), x.fraction, bits, share, x.holders, known=x.known)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
-        plans = [self._plan(job) for job in jobs]
+        plans = [plan_for(self.parties, job) for job in jobs]
         wanted = [
-            (self.rings[job.ring], x, layout, shift)
+            (plan.ring, x, layout, shift)
             for job, plan in zip(jobs, plans, strict=True)
             for (x, _), layout, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True)
         ]
         await self._encrypt_all([w for i, w in enumerate(wanted) if not _is_kept(w, wanted[:i])])
         lefts = [
             [
-                x.kept[_left_key(job.ring, layout, shift)]
+                x.kept[_left_key(plan.ring, layout, shift)]
                 for (x, _), layout, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True)
             ]
             for job, plan in zip(jobs, plans, strict=True)
@@ -257,15 +265,11 @@ class _Party(Machine):
             for job, plan, share in zip(jobs, plans, shares, strict=True)
         ]
 
-    def _plan(self, job: Job) -> Widths:
-        blocks = next((x.kept["blocks"] for x, _ in job.terms if "blocks" in x.kept), None)
-        return widths(self.rings[job.ring], self.parties, job, blocks)
-
     async def _own_product(
         self, job: Job, plan: Widths, lefts: Sequence[Ciphertext], step: int
     ) -> bytes | None:
         """This role's product, or None where (publicly) all its right sides are zero."""
-        ring, plain = self.rings[job.ring], job.plain
+        ring, plain = plan.ring, job.plain
         adds = plain is not None and self.me in plain.holders
         held = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
         if not held and not adds:
@@ -277,7 +281,7 @@ class _Party(Machine):
         added = _aligned(plain, plan, job.terms) if adds and plain is not None else None
         seed, domain = self._seed("zero", step), _digest(self.session, "product", step, str(plan))
         return await self.net.compute(
-            _multiply, self.keys[job.ring], pairs, added, plan.clearing.value_bits, seed, domain
+            _multiply, self.keys[ring], pairs, added, plan.clearing.value_bits, seed, domain
         )
 
     @abstractmethod
@@ -293,7 +297,7 @@ class _Party(Machine):
     async def _keep(self, wanted: _Left, step: int, body: bytes) -> None:
         ring, x, layout, shift = wanted
         common = self._common(step, ring)
-        x.kept[_left_key(ring.name, layout, shift)] = await self.net.compute(
+        x.kept[_left_key(ring, layout, shift)] = await self.net.compute(
             _read_ciphertext, ring, layout, body, common
         )
 
@@ -309,25 +313,24 @@ class Provider(_Party):
         if len(seeds) != self.parties or seed not in seeds or any(len(s) != SEED_BYTES for s in seeds):
             raise MessageError("the session's seed was not made from everybody's parts")
         self.session = _digest(self.digest, *seeds)
-        self.secrets: dict[str, go.Secret] = {}
+        self.secrets: dict[Ring, go.Secret] = {}
         parts = []
-        for name, ring in self.rings.items():
-            secret = go.Secret(ring, self.record(f"secret key {name}", fresh_seed))
-            self.secrets[name] = secret
+        for name in FAMILIES:
+            seed = self.record(f"secret key {name}", fresh_seed)
+            self.secrets |= {ring: go.Secret(ring, seed) for ring in go.family(name)}
+            widest = self.secrets[go.family(name)[-1]]
             parts.append(
-                secret.key_share(self._common(0, ring), self.record(f"key error {name}", fresh_seed))
+                widest.key_share(self._key_common(name), self.record(f"key error {name}", fresh_seed))
             )
         await self.net.send(self.coordinator, KeyParts(tuple(parts)))
-        keys = (await self.net.receive(CollectiveKeys, self.coordinator)).keys
-        for (name, ring), key in zip(self.rings.items(), keys, strict=True):
-            self.keys[name] = go.PublicKey(ring, [key], self._common(0, ring))
+        self._take_keys((await self.net.receive(CollectiveKeys, self.coordinator)).keys)
 
     async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
         steps = [self._next() for _ in wanted]
         for (ring, x, layout, shift), step in zip(wanted, steps, strict=True):
             limit = x.fraction + x.bits if x.known else 64 * x.share.shape[2]
             secret, common, seed = (
-                self.secrets[ring.name],
+                self.secrets[ring],
                 self._common(step, ring),
                 self._seed("encryption", step),
             )
@@ -347,10 +350,10 @@ class Provider(_Party):
             if message is not None:
                 await self.net.send(self.coordinator, ProductPart(step, message))
         shares = []
-        for job, plan, step in zip(jobs, plans, steps, strict=True):
+        for plan, step in zip(plans, steps, strict=True):
             second = _for_step(await self.net.receive(SecondHalves, self.coordinator), step)
             domain = _digest(self.session, "refresh", step, str(plan), second)
-            refresh, seed = self.secrets[job.ring].refresh, self._seed("mask", step)
+            refresh, seed = self.secrets[plan.ring].refresh, self._seed("mask", step)
             masked, share = await self.net.compute(
                 refresh, second, plan.layouts[0], plan.clearing, seed, domain
             )
@@ -383,11 +386,12 @@ class Coordinator(_Party):
         await self.net.broadcast(self.providers, SessionSeed(seeds))
         self.session = _digest(self.digest, *seeds)
         key_parts = await self.net.gather(KeyParts, self.providers)
-        for index, (name, ring) in enumerate(self.rings.items()):
+        keys = []
+        for index, name in enumerate(FAMILIES):
             shares = [key_parts[p].parts[index] for p in self.providers]
-            self.keys[name] = go.PublicKey(ring, shares, self._common(0, ring))
-        keys = tuple(self.keys[name].to_bytes() for name in self.rings)
-        await self.net.broadcast(self.providers, CollectiveKeys(keys))
+            keys.append(go.PublicKey(go.family(name)[-1], shares, self._key_common(name)).to_bytes())
+        self._take_keys(keys)
+        await self.net.broadcast(self.providers, CollectiveKeys(tuple(keys)))
 
     async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
         steps = [self._next() for _ in wanted]
@@ -405,7 +409,7 @@ class Coordinator(_Party):
         steps = [self._next() for _ in jobs]
         totals = []
         for job, plan, left, step in zip(jobs, plans, lefts, steps, strict=True):
-            total = go.ProductSum(self.rings[job.ring], plan.layouts[0])
+            total = go.ProductSum(plan.ring, plan.layouts[0])
             own = await self._own_product(job, plan, left, step)
             if own is not None:
                 await self.net.compute(total.add, own)
@@ -544,11 +548,11 @@ def _check_masked(x: Shared) -> None:
 _Left = tuple[Ring, Shared, Layout, int]
 
 
-def _left_key(ring: str, layout: Layout, shift: int) -> tuple[Any, ...]:
+def _left_key(ring: Ring, layout: Layout, shift: int) -> tuple[Any, ...]:
     return (ring, layout.block_rows, layout.block_inner, layout.block_cols, shift)
 
 
 def _is_kept(left: _Left, earlier: Sequence[_Left]) -> bool:
     ring, x, layout, shift = left
-    key = _left_key(ring.name, layout, shift)
-    return key in x.kept or any(other is x and _left_key(r.name, y, s) == key for r, other, y, s in earlier)
+    key = _left_key(ring, layout, shift)
+    return key in x.kept or any(other is x and _left_key(r, y, s) == key for r, other, y, s in earlier)

@@ -72,6 +72,9 @@ class Job:
     name: str
     plain: Shared | None = None
     right_uses: int = 1
+    blocks: Any = None
+    """Blocks and least shift that a left matrix was already encrypted with, to encrypt it once."""
+    least_shift: int = 0
 
 
 class Machine(ABC):

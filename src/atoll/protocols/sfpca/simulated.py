@@ -120,7 +120,7 @@ def public_integers(weights: Floats) -> Any:
 
 
 def _coefficient(value: float) -> int:
-    return round(value * 2**COEFFICIENT_BITS)
+    return int(round(value * 2**COEFFICIENT_BITS))
 
 
 def _objects(values: Any) -> Any:

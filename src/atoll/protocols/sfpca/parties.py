@@ -29,7 +29,16 @@ from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError, ParameterError
 from atoll.network import Address, Network, Record
 from atoll.protocols.sfpca.bounds import Widths, plan_for
-from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import (
+    COEFFICIENT_BITS,
+    Coefficient,
+    Floats,
+    Job,
+    Machine,
+    Shared,
+    coefficient_units,
+    scaled_units,
+)
 from atoll.protocols.sfpca.simulated import public_integers
 from atoll.randomness import SEED_BYTES, fresh_seed
 
@@ -170,9 +179,9 @@ class _Party(Machine):
 
     def combine(
         self,
-        terms: Sequence[tuple[float, Shared]],
+        terms: Sequence[tuple[Coefficient, Shared]],
         *,
-        identity: float = 0.0,
+        identity: Coefficient = 0.0,
         bits: int,
         fraction: int | None = None,
     ) -> Shared:
@@ -181,13 +190,13 @@ class _Party(Machine):
             raise ParameterError("only matrices of one scale can be combined")
         out = scale if fraction is None else fraction
         drop = COEFFICIENT_BITS + scale - out
-        factors = [round(c * 2**COEFFICIENT_BITS) for c, _ in terms]
+        factors = [coefficient_units(c) for c, _ in terms]
         words = min(go.MAX_WORDS, max(x.share.shape[2] for _, x in terms) + 1)
         share = go.combine([x.share for _, x in terms], factors, max(0, drop), words)
         if drop < 0:
             raise ParameterError("a combination cannot invent digits")
         if identity and self.me == str(self.coordinator):
-            share = _plus_identity(share, round(round(identity * 2**COEFFICIENT_BITS) * 2.0 ** (out - 50)))
+            share = _plus_identity(share, scaled_units(identity, out))
         holders = frozenset().union(*(x.holders for _, x in terms))
         holders |= frozenset({str(self.coordinator)}) if identity else frozenset()
         known = all(x.known for _, x in terms)

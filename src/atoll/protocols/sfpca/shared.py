@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,19 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 
-COEFFICIENT_BITS = 50
+COEFFICIENT_BITS = 54
+Coefficient = float | Fraction
+
+
+def coefficient_units(value: Coefficient) -> int:
+    """A coefficient in units of 2^-54."""
+    return int(round(value * 2**COEFFICIENT_BITS))
+
+
+def scaled_units(value: Coefficient, fraction: int) -> int:
+    """A coefficient in units of 2^-fraction."""
+    units, drop = coefficient_units(value), COEFFICIENT_BITS - fraction
+    return units << -drop if drop <= 0 else (units + (1 << (drop - 1))) >> drop
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +121,9 @@ class Machine(ABC):
     @abstractmethod
     def combine(
         self,
-        terms: Sequence[tuple[float, Shared]],
+        terms: Sequence[tuple[Coefficient, Shared]],
         *,
-        identity: float = 0.0,
+        identity: Coefficient = 0.0,
         bits: int,
         fraction: int | None = None,
     ) -> Shared:

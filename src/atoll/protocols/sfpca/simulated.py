@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from atoll.errors import RangeOverflow
-from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import (
+    COEFFICIENT_BITS,
+    Coefficient,
+    Floats,
+    Job,
+    Machine,
+    Shared,
+    coefficient_units,
+    scaled_units,
+)
 
 _ALL = frozenset({"everybody"})
 
@@ -53,18 +62,18 @@ class Simulated(Machine):
 
     def combine(
         self,
-        terms: Sequence[tuple[float, Shared]],
+        terms: Sequence[tuple[Coefficient, Shared]],
         *,
-        identity: float = 0.0,
+        identity: Coefficient = 0.0,
         bits: int,
         fraction: int | None = None,
     ) -> Shared:
         scale = terms[0][1].fraction
         out = scale if fraction is None else fraction
-        total = sum(_coefficient(c) * x.share for c, x in terms)
+        total = sum(coefficient_units(c) * x.share for c, x in terms)
         values = self._rounded(total, COEFFICIENT_BITS + scale - out)
         if identity:
-            values = values + np.diag([round(_coefficient(identity) * 2.0 ** (out - 50))] * len(values))
+            values = values + scaled_units(identity, out) * _objects(np.eye(len(values)))
         self._check("combination", values, out, bits)
         return Shared(values.shape, out, bits, values, _ALL)
 
@@ -117,10 +126,6 @@ class Simulated(Machine):
 def public_integers(weights: Floats) -> Any:
     """A public matrix as integers at the precision of coefficients."""
     return _objects(np.rint(np.asarray(weights) * 2.0**COEFFICIENT_BITS))
-
-
-def _coefficient(value: float) -> int:
-    return int(round(value * 2**COEFFICIENT_BITS))
 
 
 def _objects(values: Any) -> Any:

@@ -1,0 +1,230 @@
+"""The strict recipe: power iterations on an encrypted sketch, orthonormalised under encryption.
+
+Opened: total variance, the rho Ritz values (by one rotation that nobody knows) and, to whom the study
+names, components and offset. rho = k + 24 whatever the data.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log2, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.direct import (
+    DATA_FRACTION,
+    ROTATION_FRACTION,
+    Directed,
+    Inputs,
+    at_fraction,
+    joint_rotation,
+    smudge_bits,
+    with_norm,
+)
+from atoll.protocols.sfpca.polynomials import STEP_BITS, Basis, evaluate, schedule, times_m
+from atoll.protocols.sfpca.rotations import gaussians
+from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
+
+OVERSAMPLING = 24
+SMALL_FRACTION = 100
+"""Fractional bits of the small matrices while the sketch is orthonormalised."""
+_TRACE_FRACTION = 96
+_RESULT_FRACTION = 60
+
+
+class Policy(NamedTuple):
+    """Public and fixed in advance."""
+
+    iterations: int
+    sketch_fraction: int
+    gram_fraction: int
+    schedule: str
+
+
+POLICIES = {
+    "fast": Policy(2, 40, 24, "fast"),
+    "default": Policy(3, 40, 24, "default"),
+    "accurate": Policy(4, 50, 28, "accurate"),
+}
+
+
+class Covariance(NamedTuple):
+    """C = G - u u^T as the parties hold it, scaled to a trace just below one."""
+
+    G: Shared
+    u_columns: Shared
+    u_rows: Shared
+    mean_bits: int
+    scale: float
+
+
+async def strict(
+    machine: Machine, inputs: Inputs, k: int, receivers: frozenset[str], policy: Policy = POLICIES["default"]
+) -> Directed:
+    """Components from the top of a Krylov sketch."""
+    rho = min(k + OVERSAMPLING, inputs.columns)
+    total = await total_variance(machine, inputs)
+    C = covariance(machine, inputs, policy, total)
+    P = start(machine, inputs, policy, rho)
+    for _ in range(policy.iterations):
+        P = await times_covariance(machine, P, C, policy)
+    Q = await orthonormalised(machine, P, policy)
+    Y = await times_covariance(machine, Q, C, policy)
+    Z0 = await gram(machine, Y, Q)
+    H = await joint_rotation(machine, inputs, rho)
+    values, top = await ritz(machine, H, Z0, k)
+    V = await machine.product(
+        (top, with_norm(Y, 0)), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="components"
+    )
+    opened = await machine.released(V, receivers)
+    components = None if opened is None else gram_schmidt(opened)
+    return Directed(components, None, np.maximum(values, 0.0) * C.scale, total)
+
+
+async def total_variance(machine: Machine, inputs: Inputs) -> float:
+    """tr C of the rows' covariance with divisor n, in units of the data's range; opened."""
+    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    f = DATA_FRACTION + e
+    width = ceil(log2(m))
+    row = machine.private(None, None if own is None else own.u.reshape(1, m), (1, m), f, 1)
+    column = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
+    second = None if own is None else np.array([[inputs.n * int(np.trace(own.G))]], dtype=object)
+    squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
+    trace = await machine.product(
+        (row, column), plain=squares, ring="deep", fraction=2 * f, bits=1 + width, name="total variance"
+    )
+    opened = await machine.opened(trace, smudge_bits=2 * f - _TRACE_FRACTION)
+    return float(opened[0, 0]) * 4.0**e / inputs.n**2
+
+
+def covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> Covariance:
+    """Every party's part of C, divided by its trace and a little more, so that rounding keeps it below one."""
+    m, n, own, f = inputs.columns, inputs.n, inputs.moments, policy.gram_fraction
+    scale = total * (1 + 2.0**-6)
+    mean_norm = sqrt(m / scale)  # columns are below one in magnitude
+    mean_bits = max(0, ceil(log2(mean_norm)))
+    entry_bits = max(1, ceil(log2(1 + 1 / scale)))
+    gram_: Any = None
+    high: Any = None
+    low: Any = None
+    if own is not None:
+        exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
+        gram_ = np.rint(exact * 2.0**f).astype(np.int64)
+        mean = own.u.astype(float) * 2.0**-DATA_FRACTION / (n * sqrt(scale))
+        high = np.rint(mean * 2.0**f)
+        low = np.rint((mean * 2.0**f - high) * 2.0**f)
+    # The rounding of a party may take a part of C beyond its bound by one unit.
+    G = machine.private(None, gram_, (m, m), f, entry_bits + 1, max(1, ceil(log2(1 + mean_norm**2))))
+    both = None if high is None else np.stack([high, low]).astype(np.int64)
+    rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
+    columns = machine.private(
+        None, None if both is None else np.ascontiguousarray(both.T), (m, 2), f, rows.bits, mean_bits + 1
+    )
+    return Covariance(G, columns, rows, mean_bits, scale)
+
+
+def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
+    """P0: a sum of everybody's secret Gaussians, N(0, 1) / (sqrt(rho) + 8)."""
+    shape, own = (rho, inputs.columns), None
+    if inputs.rotation_seed is not None:
+        parts = machine.parties if inputs.me != "everybody" else 1
+        normal = gaussians(inputs.rotation_seed, rho * inputs.columns, "sketch").reshape(shape)
+        scaled = normal / ((sqrt(rho) + 8) * sqrt(parts))
+        own = np.rint(scaled * 2.0**policy.sketch_fraction).astype(np.int64)
+    return machine.private(None, own, shape, policy.sketch_fraction, 1)
+
+
+async def times_covariance(machine: Machine, P: Shared, C: Covariance, policy: Policy) -> Shared:
+    """P C = P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
+    F, f = policy.sketch_fraction, policy.gram_fraction
+    heavy = Job(((P, C.G),), "wide", F, 1, "P C", right_uses=policy.iterations + 1)
+    plan = plan_for(machine.parties, heavy)
+    blocks, shift = plan.layouts[0], plan.shifts[0] + 1  # one bit for the second term's noise
+    Pu = await machine.product(
+        (P, C.u_columns),
+        ring="wide",
+        fraction=F,
+        bits=C.mean_bits + 1,
+        name="P u",
+        blocks=blocks,
+        least_shift=shift,
+    )
+    high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
+    b = machine.combine([(-1.0, high), (-(2.0**-f), low)], bits=C.mean_bits + 1)
+    pair = machine.beside([b, machine.combine([(2.0**-f, b)], bits=C.mean_bits + 1)])
+    return await machine.product(
+        (P, C.G),
+        (pair, C.u_rows),
+        ring="wide",
+        fraction=F,
+        bits=1,
+        name="P C",
+        blocks=blocks,
+        least_shift=shift,
+    )
+
+
+async def gram(machine: Machine, left: Shared, right: Shared) -> Shared:
+    """left right^T with all its digits."""
+    norm = ceil(log2(right.shape[0]) / 2) + 1
+    turned = with_norm(machine.turned(right), norm)
+    return await machine.product(
+        (left, turned), ring="deep", fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
+    )
+
+
+async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared:
+    """Q = M^(-1/2) P with M = P P^T, by the policy's schedule."""
+    steps = schedule(policy.schedule).steps
+    M = at_fraction(machine, await gram(machine, P, P), SMALL_FRACTION, bits=1)
+    W: Shared | None = None
+    grown = 0
+    for step in steps[:-1]:
+        A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
+        rights = [MA] if W is None else [MA, at_scale_one(W)]
+        size = MA.shape[1]
+        job = Job(((A, machine.beside(rights)),), "deep", SMALL_FRACTION, STEP_BITS, "M and W")
+        (out,) = await machine.products([job])
+        M = machine.part(out, slice(None), slice(0, size))
+        W = A if W is None else machine.part(out, slice(None), slice(size, 2 * size))
+        # W / 2^grown is kept below one, so that its bound does not depend on the data.
+        grown += STEP_BITS
+        W = at_fraction(machine, W.times_power_of_two(-STEP_BITS), SMALL_FRACTION, bits=0)
+    assert W is not None
+    wide = P.fraction + 10
+    WP = await machine.product(
+        (W.times_power_of_two(grown), with_norm(P, ceil(log2(P.shape[0]) / 2) + 1)),
+        ring="deep",
+        fraction=wide,
+        bits=3,
+        name="W P",
+    )
+    (A,) = await evaluate(Basis(machine, M, SMALL_FRACTION), [steps[-1]])
+    return await machine.product((A, WP), ring="deep", fraction=P.fraction, bits=1, name="Q")
+
+
+def at_scale_one(W: Shared) -> Shared:
+    """W as it is kept: entries below one."""
+    return W
+
+
+async def ritz(machine: Machine, H: Shared, Z0: Shared, k: int) -> tuple[Floats, Shared]:
+    """The Ritz values, opened, and U_k^T H / theta as a secret matrix."""
+    Z = with_norm(at_fraction(machine, Z0, SMALL_FRACTION, bits=1), 0)
+    HZ = await machine.product((H, Z), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H Z")
+    rotated = await machine.product(
+        (HZ, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H Z H^T"
+    )
+    opened = await machine.opened(rotated, smudge_bits=smudge_bits(machine, H.shape[0]))
+    values, U = np.linalg.eigh((opened + opened.T) / 2)
+    values, U = values[::-1], U[:, ::-1]
+    top = machine.times_public(U[:, :k].T, H, fraction=_RESULT_FRACTION, bits=1)
+    return values, top
+
+
+def gram_schmidt(rows: Floats) -> Floats:
+    """Ordered orthonormal rows."""
+    q, r = np.linalg.qr(rows.T)
+    ordered: Floats = (q * np.sign(np.diag(r))).T
+    return ordered

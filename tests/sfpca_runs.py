@@ -13,7 +13,7 @@ from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca import parties
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid
+from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.shared import Machine
 from atoll.protocols.sfpca.simulated import Simulated
 from atoll.randomness import fresh_seed
@@ -27,13 +27,18 @@ def exponent_of(X: np.ndarray) -> int:
     return int(np.ceil(np.log2(np.abs(X).max())))
 
 
+def own_moments(X: np.ndarray, exponent: int) -> Moments:
+    sums = exact_moments if X.shape[1] <= 100 else quick_moments
+    return sums(on_grid(X, exponent, DATA_FRACTION))
+
+
 def total_moments(parts: list[Moments]) -> Moments:
-    return Moments(sum(p.n for p in parts), sum(p.u for p in parts), sum(p.G for p in parts))
+    return Moments(*(sum(column) for column in zip(*parts, strict=True)))
 
 
 def simulate(program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0) -> Any:
     X = np.vstack(blocks)
-    moments = total_moments([exact_moments(on_grid(b, exponent_of(X), DATA_FRACTION)) for b in blocks])
+    moments = total_moments([own_moments(b, exponent_of(X)) for b in blocks])
     names = tuple(f"p{i}/provider" for i in range(len(blocks)))
     inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed())
     machine = Simulated(parties_ or len(blocks), seed)
@@ -51,7 +56,7 @@ def encrypted(
         machine = parties.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
         await machine.set_up()
         rows = island.features(island.columns)
-        moments = await net.compute(lambda: exact_moments(on_grid(rows, exponent, DATA_FRACTION)))
+        moments = await net.compute(own_moments, rows, exponent)
         who = tuple(str(a) for a in study.who("provider"))
         inputs = Inputs(n, m, who, str(net.me), moments, record("rotation", fresh_seed))
         return Learned({"result": await program(machine, inputs, frozenset(who))})

@@ -15,11 +15,15 @@ _BLOCK_ROWS = 4096
 
 
 class Moments(NamedTuple):
-    """n, the column sums u and the second moments G, of rows on the grid 2^-fraction."""
+    """n, column sums u, sum of squares and second moments G, of integer rows.
+
+    u and squares are exact; G is exact (integers) or in doubles, where it is rounded later anyway.
+    """
 
     n: int
     u: npt.NDArray[np.object_]
-    G: npt.NDArray[np.object_]
+    squares: int
+    G: npt.NDArray[Any]
 
     def __repr__(self) -> str:
         return f"Moments(n={self.n}, columns={len(self.u)})"
@@ -41,23 +45,42 @@ def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
     u, G = _zeros((m,)), _zeros((m, m))
     for start in range(0, len(A), _BLOCK_ROWS):
         digits = _digits(A[start : start + _BLOCK_ROWS])
-        for i, x in enumerate(digits):
+        for i, x in digits:
             u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
-            for j, y in enumerate(digits[: i + 1]):
-                block = _integers(x.T @ y)
-                G += (block if i == j else block + block.T) << (_DIGIT_BITS * (i + j))
-    return Moments(len(A), u, G)
+            for j, y in digits:
+                if j <= i:
+                    block = _integers(x.T @ y)
+                    G += (block if i == j else block + block.T) << (_DIGIT_BITS * (i + j))
+    return Moments(len(A), u, int(np.trace(G)), G)
 
 
-def _digits(A: npt.NDArray[np.int64]) -> list[npt.NDArray[np.float64]]:
-    """Signed digits of 20 bits, least significant first; all zero ones at the end are left out."""
-    digits: list[npt.NDArray[np.float64]] = []
-    rest = A
-    half = 1 << (_DIGIT_BITS - 1)
-    while rest.any() or not digits:
+def quick_moments(A: npt.NDArray[np.int64]) -> Moments:
+    """Exact sums and squares, second moments in doubles."""
+    m = A.shape[1]
+    u, G, squares = _zeros((m,)), np.zeros((m, m)), 0
+    for start in range(0, len(A), _BLOCK_ROWS):
+        block = A[start : start + _BLOCK_ROWS]
+        digits = _digits(block)
+        for i, x in digits:
+            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            for j, y in digits:
+                columns = np.einsum("ij,ij->j", x, y)
+                squares += sum(map(int, columns)) << (_DIGIT_BITS * (i + j))
+        floats = block.astype(np.float64)
+        G += floats.T @ floats
+    return Moments(len(A), u, squares, G)
+
+
+def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:
+    """Signed digits of 20 bits with their places, least significant first, without those all zero."""
+    digits: list[tuple[int, npt.NDArray[np.float64]]] = []
+    rest, place, half = A, 0, 1 << (_DIGIT_BITS - 1)
+    while rest.any():
         low = ((rest + half) & ((1 << _DIGIT_BITS) - 1)) - half
-        digits.append(low.astype(np.float64))
+        if low.any():
+            digits.append((place, low.astype(np.float64)))
         rest = (rest - low) >> _DIGIT_BITS
+        place += 1
     return digits
 
 

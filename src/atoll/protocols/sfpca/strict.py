@@ -89,7 +89,7 @@ async def total_variance(machine: Machine, inputs: Inputs) -> float:
     width = ceil(log2(m))
     row = machine.private(None, None if own is None else own.u.reshape(1, m), (1, m), f, 1)
     column = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
-    second = None if own is None else np.array([[inputs.n * int(np.trace(own.G))]], dtype=object)
+    second = None if own is None else np.array([[inputs.n * own.squares]], dtype=object)
     squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
     trace = await machine.product(
         (row, column), plain=squares, ring="deep", fraction=2 * f, bits=1 + width, name="total variance"
@@ -182,7 +182,7 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
     grown = 0
     for step in steps[:-1]:
         A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
-        rights = [MA] if W is None else [MA, at_scale_one(W)]
+        rights = [MA] if W is None else [MA, W]
         size = MA.shape[1]
         job = Job(((A, machine.beside(rights)),), "deep", SMALL_FRACTION, STEP_BITS, "M and W")
         (out,) = await machine.products([job])
@@ -202,11 +202,6 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
     )
     (A,) = await evaluate(Basis(machine, M, SMALL_FRACTION), [steps[-1]])
     return await machine.product((A, WP), ring="deep", fraction=P.fraction, bits=1, name="Q")
-
-
-def at_scale_one(W: Shared) -> Shared:
-    """W as it is kept: entries below one."""
-    return W
 
 
 async def ritz(machine: Machine, H: Shared, Z0: Shared, k: int) -> tuple[Floats, Shared]:

@@ -1,0 +1,98 @@
+"""SF-PCA encrypted, every role on the local engine."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from tests.sfpca_runs import encrypted
+from sklearn.datasets import load_wine
+from sklearn.decomposition import PCA
+
+from atoll import codec
+from atoll.crypto.hazmat import golib
+from atoll.errors import ParameterError, RangeOverflow
+from atoll.network import Address
+from atoll.protocols.sfpca import parties
+from atoll.protocols.sfpca.direct import direct
+from atoll.runtime.local import Observer
+
+
+class Tap(Observer):
+    """Keeps what arrived and what was drawn."""
+
+    def __init__(self) -> None:
+        self.decoder = codec.Decoder(parties.MESSAGES)
+        self.kinds: dict[str, set[str]] = {}
+        self.draws: dict[str, list[bytes]] = {}
+        self.sent_count = 0
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        self.sent_count += 1
+
+    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
+        if data is not None:
+            self.kinds.setdefault(receiver.role, set()).add(type(self.decoder.decode(data)).__name__)
+
+    def finished(self, address: Address, record: object) -> None:
+        self.draws[str(address)] = list(record.drawn.values())  # type: ignore[attr-defined]
+
+
+def test_direct_encrypted_equals_plain_pca() -> None:
+    X = load_wine().data
+    blocks = np.array_split(X, 3)
+    results, _ = encrypted(lambda m, i, r: direct(m, i, 13, r), blocks)
+    exact = PCA(13).fit(X)
+    assert results["hub/coordinator"].components is None
+    for name in ("p0/provider", "p1/provider", "p2/provider"):
+        cosines = np.abs(np.sum(results[name].components * exact.components_, axis=1))
+        assert cosines.min() > 1 - 1e-12
+
+
+def test_nobody_receives_anything_but_ciphertexts_masked_shares_and_openings() -> None:
+    tap = Tap()
+    encrypted(lambda m, i, r: direct(m, i, 2, r), np.array_split(load_wine().data, 2), observer=tap)
+    assert tap.kinds["coordinator"] == {
+        "SeedPart", "KeyParts", "EncryptedShare", "ProductPart", "MaskedShare", "OpenedShare",
+    }
+    assert tap.kinds["provider"] == {
+        "SessionSeed", "CollectiveKeys", "EncryptedMatrix", "SecondHalves", "OpenedMatrix", "OpenedShare",
+    }
+
+
+def test_a_party_beyond_its_declared_range_aborts_before_anything_leaves() -> None:
+    async def lying(machine, inputs, receivers):  # type: ignore[no-untyped-def]
+        if inputs.moments is not None and inputs.me.startswith("p1"):
+            inputs = inputs._replace(moments=inputs.moments._replace(u=inputs.moments.u * 2**20))
+        return await direct(machine, inputs, 2, receivers)
+
+    tap = Tap()
+    with pytest.raises(RangeOverflow, match="nothing was sent"):
+        encrypted(lying, np.array_split(load_wine().data, 2), observer=tap)
+    assert "MaskedShare" not in tap.kinds.get("coordinator", set())
+
+
+def test_own_data_cannot_be_opened_by_mistake() -> None:
+    async def careless(machine, inputs, receivers):  # type: ignore[no-untyped-def]
+        own = None if inputs.moments is None else inputs.moments.u.reshape(-1, 1)
+        x = machine.private(None, own, (inputs.columns, 1), 70, 1)
+        return await machine.opened(x, smudge_bits=0)
+
+    with pytest.raises(ParameterError, match="must not be opened"):
+        encrypted(careless, np.array_split(load_wine().data, 2))
+
+
+def test_handles_are_freed() -> None:
+    import gc
+
+    gc.collect()
+    before = golib.live_handles()
+    encrypted(lambda m, i, r: direct(m, i, 2, r), np.array_split(load_wine().data, 2))
+    gc.collect()
+    assert golib.live_handles() <= before
+
+
+def test_reprs_show_no_secret() -> None:
+    for kind in parties.MESSAGES:
+        assert re.fullmatch(r"[A-Za-z]+", kind.__name__)

@@ -17,6 +17,11 @@ const (
 	collective     = 2
 	testSingle     = 129
 	testCollective = 130
+
+	singleDigits         = 3
+	collectiveDigits     = 4
+	testSingleDigits     = 131
+	testCollectiveDigits = 132
 )
 
 func seedOf(parts ...byte) []byte {
@@ -111,6 +116,7 @@ func TestSumsAreExactWithOneKeyHolder(t *testing.T) {
 	}{
 		{testSingle, 1, 1, 2}, {testSingle, 1, 1024, 3}, {testSingle, 2, 1025, 3}, {testSingle, 3, 5000, 4},
 		{testSingle, 16, 9000, 2}, {testSingle, 2, 700, 50}, {single, 1, 4095, 3}, {single, 2, 20000, 3},
+		{testSingleDigits, 1, 1, 2}, {testSingleDigits, 3, 777, 50}, {singleDigits, 2, 4095, 3},
 	} {
 		sk, pk, _, _ := keyPair(t, c.set, c.width, 'a')
 		total := make([]uint64, limbs*c.n)
@@ -171,7 +177,8 @@ func TestSumsAreExactWithACollectiveKey(t *testing.T) {
 		set               uint8
 		width, n, members int
 	}{{testCollective, 1, 1, 2}, {testCollective, 2, 3000, 3}, {testCollective, 4, 9999, 5},
-		{testCollective, 1, 100, 50}, {collective, 2, 20000, 3}} {
+		{testCollective, 1, 100, 50}, {collective, 2, 20000, 3},
+		{testCollectiveDigits, 2, 1000, 3}, {collectiveDigits, 1, 4095, 3}} {
 		g := newGroup(t, c.set, c.width, c.members)
 		total := make([]uint64, limbs*c.n)
 		var list [][]byte
@@ -342,9 +349,11 @@ func TestSecretKeysDoNotPrint(t *testing.T) {
 func BenchmarkEncrypt190653(b *testing.B) {
 	_, pk, _, _ := keyPair(b, single, 4, 'a')
 	values := randomValues(rand.New(rand.NewPCG(1, 1)), 190653)
+	var message []byte
 	for b.Loop() {
-		encrypt(b, pk, values, 1)
+		message = encrypt(b, pk, values, 1)
 	}
+	b.ReportMetric(float64(len(message))/1e6, "MB")
 }
 
 func BenchmarkDecrypt190653(b *testing.B) {

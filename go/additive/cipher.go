@@ -135,9 +135,10 @@ func (e *encryption) polynomial(group, slot int, u poly, s *scratch) {
 	n, size := e.h.values, ctx.CipherBytes
 	for j := range to - from {
 		t := ctx.turnOf(s.poly, j)
-		if slot >= 0 {
-			v := from + j
+		if v := from + j; slot >= 0 && ctx.Digits == 1 {
 			t.addValue(e.values[v], e.values[n+v], e.values[2*n+v])
+		} else if slot >= 0 {
+			t.addDigit(e.values[v])
 		}
 		t.pack(out[j*size:], size)
 	}
@@ -155,38 +156,73 @@ func (key *SecretKey) Decrypt(message []byte, values []uint64, insecure bool) er
 	if err := h.belongs(key.ctx, key.id, key.width); err != nil {
 		return err
 	}
-	if err := h.placeFor(values); err != nil {
+	ctx := key.ctx
+	place, err := newPlace(ctx, h, values)
+	if err != nil {
 		return err
 	}
-	ctx := key.ctx
 	c0 := message[headerSize+h.groups(ctx)*ctx.n*ctx.CipherBytes:]
-	return key.products(h, message[headerSize:], func(s *scratch, index int) error {
+	err = key.products(h, message[headerSize:], func(s *scratch, index int) error {
 		from, to := h.span(ctx, index)
-		for v := from; v < to; v++ {
-			t := ctx.turnOf(s.poly, v-from)
-			other := unpack(c0[v*ctx.CipherBytes:], ctx.CipherBytes)
+		for slot := from; slot < to; slot++ {
+			t := ctx.turnOf(s.poly, slot-from)
+			other := unpack(c0[slot*ctx.CipherBytes:], ctx.CipherBytes)
 			t.add(&other)
-			if !h.store(t, v, values) {
+			if !place.store(t, slot) {
 				return errUnsound
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	place.carry()
+	return nil
 }
 
 var errUnsound = fault.New(fault.Message, "the ciphertext does not open: it is no sum of ciphertexts under this key")
 
-func (h header) placeFor(values []uint64) error {
-	if len(values) != limbs*h.values {
-		return fault.New(fault.Argument, "%d values need %d limbs of room, not %d", h.values, limbs*h.values, len(values))
-	}
-	return nil
+// place is where opened values go.
+type place struct {
+	n       int
+	values  []uint64
+	carries []uint16 // one for each digit; nil when a coefficient holds a whole value
 }
 
-// store rounds t into value v and says whether it was close to one.
-func (h header) store(t turn, v int, values []uint64) (sound bool) {
-	values[v], values[h.values+v], values[2*h.values+v], sound = t.value()
+func newPlace(ctx *context, h header, values []uint64) (*place, error) {
+	if len(values) != limbs*h.values {
+		return nil, fault.New(fault.Argument, "%d values need %d limbs of room, not %d", h.values, limbs*h.values, len(values))
+	}
+	p := &place{n: h.values, values: values}
+	if ctx.Digits > 1 {
+		p.carries = make([]uint16, len(values))
+	}
+	return p, nil
+}
+
+// store rounds t into its slot and says whether it was close to a whole number.
+func (p *place) store(t turn, slot int) (sound bool) {
+	if p.carries == nil {
+		p.values[slot], p.values[p.n+slot], p.values[2*p.n+slot], sound = t.value()
+		return sound
+	}
+	var carry uint64
+	p.values[slot], carry, sound = t.digit()
+	p.carries[slot] = uint16(carry)
 	return sound
+}
+
+// carry takes every digit's carry into the limb above; the last wraps at 2^192.
+func (p *place) carry() {
+	if p.carries == nil {
+		return
+	}
+	for v := range p.n {
+		var over uint64
+		p.values[p.n+v], over = bits.Add64(p.values[p.n+v], uint64(p.carries[v]), 0)
+		p.values[2*p.n+v] += uint64(p.carries[p.n+v]) + over
+	}
 }
 
 // products calls use with c1·s_j, as coefficients, for every polynomial.

@@ -68,14 +68,13 @@ func (key *SecretKey) smudged(h header, c1, out []byte) error {
 		return err
 	}
 	return key.products(h, c1, func(s *scratch, index int) error {
-		group, slot := index/h.width, index%h.width
-		expand(derive(key.seed, domainSmudge, digests[group][:], number(slot)), s.stream)
+		expand(derive(key.seed, domainSmudge, digests[index/h.width][:], number(index%h.width)), s.stream)
 		from, to := h.span(ctx, index)
-		for v := from; v < to; v++ {
-			t := ctx.turnOf(s.poly, v-from)
-			noise := ctx.smudge(s.stream[16*(v-from):])
+		for slot := from; slot < to; slot++ {
+			t := ctx.turnOf(s.poly, slot-from)
+			noise := ctx.smudge(s.stream[16*(slot-from):])
 			t.add(&noise)
-			t.pack(out[v*ctx.ShareBytes:], ctx.ShareBytes)
+			t.pack(out[slot*ctx.ShareBytes:], ctx.ShareBytes)
 		}
 		return nil
 	})
@@ -109,27 +108,33 @@ func (key *PublicKey) Combine(message []byte, shares [][]byte, values []uint64, 
 	if err := h.belongs(key.ctx, key.id, key.width); err != nil {
 		return err
 	}
-	if err := h.placeFor(values); err != nil {
+	place, err := newPlace(ctx, h, values)
+	if err != nil {
 		return err
 	}
 	if err := key.checkShares(h, message, shares, insecure); err != nil {
 		return err
 	}
 	const chunk = 4096
-	c0 := message[headerSize+h.groups(ctx)*ctx.n*ctx.CipherBytes:]
-	return parallel.Run((h.values+chunk-1)/chunk, func(_, step int) error {
-		for v := step * chunk; v < min((step+1)*chunk, h.values); v++ {
-			t := unpack(c0[v*ctx.CipherBytes:], ctx.CipherBytes)
+	c0, slots := message[headerSize+h.groups(ctx)*ctx.n*ctx.CipherBytes:], h.slots(ctx)
+	err = parallel.Run((slots+chunk-1)/chunk, func(_, step int) error {
+		for slot := step * chunk; slot < min((step+1)*chunk, slots); slot++ {
+			t := unpack(c0[slot*ctx.CipherBytes:], ctx.CipherBytes)
 			for _, share := range shares {
-				part := unpack(share[headerSize+digestSize+v*ctx.ShareBytes:], ctx.ShareBytes)
+				part := unpack(share[headerSize+digestSize+slot*ctx.ShareBytes:], ctx.ShareBytes)
 				t.add(&part)
 			}
-			if !h.store(t, v, values) {
+			if !place.store(t, slot) {
 				return errUnsound
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	place.carry()
+	return nil
 }
 
 // checkShares demands one share of every member, all for this very ciphertext.

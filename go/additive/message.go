@@ -127,6 +127,9 @@ func (h header) check(ctx *context) error {
 	case kindPublicKey:
 		limit = ctx.MaxMembers
 	}
+	if h.count > 0 && limit == 0 {
+		return fault.New(fault.Message, "a %v of parameter set %q counts nothing", h.kind, ctx.Name)
+	}
 	if h.count > limit {
 		return fault.New(fault.Range, "a %v with a count of %d is beyond the limit of %d", h.kind, h.count, limit)
 	}
@@ -152,22 +155,26 @@ func (h header) size(ctx *context) int {
 	case kindPublicKey:
 		return headerSize + SeedBytes + h.count*keyIDSize + polynomials
 	case kindCiphertext:
-		return headerSize + (h.groups(ctx)*ctx.n+h.values)*ctx.CipherBytes
+		return headerSize + (h.groups(ctx)*ctx.n+h.slots(ctx))*ctx.CipherBytes
 	case kindDecryptionShare:
-		return headerSize + digestSize + h.values*ctx.ShareBytes
+		return headerSize + digestSize + h.slots(ctx)*ctx.ShareBytes
 	}
 	return headerSize
 }
 
-// polynomials is how many polynomials hold the values.
-func (h header) polynomials(ctx *context) int { return (h.values + ctx.n - 1) / ctx.n }
+// slots is how many coefficients hold the values; with digits, slot l·values + v
+// holds limb l of value v, which is where planar limbs have it too.
+func (h header) slots(ctx *context) int { return h.values * ctx.Digits }
+
+// polynomials is how many polynomials hold the slots.
+func (h header) polynomials(ctx *context) int { return (h.slots(ctx) + ctx.n - 1) / ctx.n }
 
 // groups is how many c1 there are.
 func (h header) groups(ctx *context) int { return (h.polynomials(ctx) + h.width - 1) / h.width }
 
-// span is the half-open range of values that polynomial p holds.
+// span is the half-open range of slots that polynomial p holds.
 func (h header) span(ctx *context, p int) (from, to int) {
-	return p * ctx.n, min((p+1)*ctx.n, h.values)
+	return p * ctx.n, min((p+1)*ctx.n, h.slots(ctx))
 }
 
 // belongs refuses a message made under another key.

@@ -1,0 +1,1 @@
+"""Cryptography: recipes over the primitives in ``hazmat``."""

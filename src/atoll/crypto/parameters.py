@@ -3,18 +3,23 @@
 Nobody picks ring degrees or moduli by hand: a recipe names a row of this table. The Go library holds
 the same rows (``go/additive/parameters.go``) and a test compares the two.
 
-Security: ternary secrets, errors of standard deviation 3.24 (centred binomial). At 128 bits, classical,
-the tables of the homomorphic encryption standard (2018) allow log2 Q of 218 at N = 2^13 and 438 at
-2^14, those of Bossuat et al., "Security Guidelines for Implementing Homomorphic Encryption" (2024),
-214 and 430. Ours are 212 and 280.
+Two rows for each form: one whose coefficients carry a whole 192-bit value, for long vectors, and one of
+half the ring degree whose coefficients carry a 64-bit limb and ten bits of carries, for short ones.
 
-Correctness, in units of one step of the fixed-point grid (decryption refuses beyond 1/4):
+Security: ternary secrets, errors of standard deviation 3.24 (centred binomial). At 128 bits, classical,
+the tables of the homomorphic encryption standard (2018) allow log2 Q of 109, 218 and 438 at N = 2^12,
+2^13 and 2^14; those of Bossuat et al., "Security Guidelines for Implementing Homomorphic Encryption"
+(2024), 106, 214 and 430. Ours are 104, at most 212, and 280.
+
+Correctness, in units of the last place that a coefficient carries (decryption refuses beyond 1/4):
 
 - ``single-13``: a ciphertext's noise has standard deviation 2^-11.1 (half of its variance from the
   errors, half from rounding c1 to 208 bits); 1,024 summands make that 0.015, 17 times below 1/4.
+  ``single-12``: 2^-18, rounding alone.
 - ``collective-14``: 256 members, 1,024 summands: noise 2^-69.6; each member's smudging is uniform on
-  +-2^-9, 2^60 times wider, so that a million opened values together tell less than 2^-40 (statistical
-  distance) about the secrets; 256 smudgings add up to a deviation of 0.018, 14 times below 1/4.
+  +-2^-9, 2^60 times wider, so that a million opened coefficients together tell less than 2^-40
+  (statistical distance) about the secrets; 256 smudgings add up to a deviation of 0.018, 14 times
+  below 1/4. ``collective-13``: the same smudging, noise 2^-70.5.
 """
 
 from __future__ import annotations
@@ -23,6 +28,8 @@ from dataclasses import dataclass
 
 from atoll.errors import ParameterError
 
+_PRIMES_52 = (0xFFFFFFFF58001, 0xFFFFFFFF00001)
+_PRIMES_54 = (0x3FFFFFFFEF8001, 0x3FFFFFFFEB8001, 0x3FFFFFFFE38001)
 _PRIMES_53 = (0x1FFFFFFFF38001, 0x1FFFFFFFE30001, 0x1FFFFFFFE28001, 0x1FFFFFFFDE8001)
 _PRIMES_56 = (0xFFFFFFFFF78001, 0xFFFFFFFFF70001, 0xFFFFFFFFF00001, 0xFFFFFFFFEB0001, 0xFFFFFFFFE68001)
 
@@ -35,6 +42,7 @@ class LatticeParameters:
     name: str
     log_n: int
     primes: tuple[int, ...]
+    digits: int
     cipher_bytes: int
     share_bytes: int
     smudge_bits: int
@@ -45,8 +53,13 @@ class LatticeParameters:
 
     @property
     def degree(self) -> int:
-        """The ring degree: values per polynomial."""
+        """The ring degree: coefficients per polynomial."""
         return 1 << self.log_n
+
+    @property
+    def carried_bits(self) -> int:
+        """How many bits of message a coefficient carries."""
+        return 192 if self.digits == 1 else 74
 
     @property
     def collective(self) -> bool:
@@ -59,6 +72,7 @@ LATTICE_SINGLE = LatticeParameters(
     name="single-13",
     log_n=13,
     primes=_PRIMES_53,
+    digits=1,
     cipher_bytes=26,
     share_bytes=0,
     smudge_bits=0,
@@ -72,9 +86,38 @@ LATTICE_COLLECTIVE = LatticeParameters(
     name="collective-14",
     log_n=14,
     primes=_PRIMES_56,
+    digits=1,
     cipher_bytes=35,
     share_bytes=26,
     smudge_bits=80,
+    max_summands=1024,
+    max_members=256,
+    security_bits=128,
+    insecure=False,
+)
+LATTICE_SINGLE_SHORT = LatticeParameters(
+    id=3,
+    name="single-12",
+    log_n=12,
+    primes=_PRIMES_52,
+    digits=3,
+    cipher_bytes=12,
+    share_bytes=0,
+    smudge_bits=0,
+    max_summands=1024,
+    max_members=0,
+    security_bits=128,
+    insecure=False,
+)
+LATTICE_COLLECTIVE_SHORT = LatticeParameters(
+    id=4,
+    name="collective-13",
+    log_n=13,
+    primes=_PRIMES_54,
+    digits=3,
+    cipher_bytes=20,
+    share_bytes=12,
+    smudge_bits=78,
     max_summands=1024,
     max_members=256,
     security_bits=128,
@@ -85,6 +128,7 @@ INSECURE_TEST_SINGLE = LatticeParameters(
     name="test-single-10",
     log_n=10,
     primes=_PRIMES_53,
+    digits=1,
     cipher_bytes=26,
     share_bytes=0,
     smudge_bits=0,
@@ -98,6 +142,7 @@ INSECURE_TEST_COLLECTIVE = LatticeParameters(
     name="test-collective-10",
     log_n=10,
     primes=_PRIMES_56,
+    digits=1,
     cipher_bytes=35,
     share_bytes=26,
     smudge_bits=80,
@@ -106,8 +151,45 @@ INSECURE_TEST_COLLECTIVE = LatticeParameters(
     security_bits=0,
     insecure=True,
 )
+INSECURE_TEST_SINGLE_SHORT = LatticeParameters(
+    id=131,
+    name="test-single-9",
+    log_n=9,
+    primes=_PRIMES_52,
+    digits=3,
+    cipher_bytes=12,
+    share_bytes=0,
+    smudge_bits=0,
+    max_summands=1024,
+    max_members=0,
+    security_bits=0,
+    insecure=True,
+)
+INSECURE_TEST_COLLECTIVE_SHORT = LatticeParameters(
+    id=132,
+    name="test-collective-9",
+    log_n=9,
+    primes=_PRIMES_54,
+    digits=3,
+    cipher_bytes=20,
+    share_bytes=12,
+    smudge_bits=78,
+    max_summands=1024,
+    max_members=256,
+    security_bits=0,
+    insecure=True,
+)
 
-LATTICE_TABLE = (LATTICE_SINGLE, LATTICE_COLLECTIVE, INSECURE_TEST_SINGLE, INSECURE_TEST_COLLECTIVE)
+LATTICE_TABLE = (
+    LATTICE_SINGLE,
+    LATTICE_COLLECTIVE,
+    LATTICE_SINGLE_SHORT,
+    LATTICE_COLLECTIVE_SHORT,
+    INSECURE_TEST_SINGLE,
+    INSECURE_TEST_COLLECTIVE,
+    INSECURE_TEST_SINGLE_SHORT,
+    INSECURE_TEST_COLLECTIVE_SHORT,
+)
 
 
 def lattice_parameters(name: str, *, for_tests: bool = False) -> LatticeParameters:

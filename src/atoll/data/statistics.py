@@ -28,34 +28,25 @@ class Moments(NamedTuple):
 def moments(X: Matrix, island: Island, columns: tuple[str, ...]) -> Moments:
     """The table's moments; a missing or infinite value is refused with its place."""
     n_rows, d = X.shape
-    total = Moments(0, np.zeros(d), np.zeros((d, d), order="F"))
-    step = max(1, BLOCK_BYTES // (8 * max(d, 1)))
-    step = max(step, min(d, n_rows))  # rank-k updates are slow on blocks lower than wide
+    if n_rows == 0:
+        raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
+    step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # rank-k updates are slow on blocks lower than wide
+    centred = np.empty((min(step, n_rows), d))
+    n, mean, scatter = 0, np.zeros(d), np.zeros((d, d), order="F")
     for start in range(0, n_rows, step):
-        total = _merge(total, _block(X[start : start + step]))
-        if not np.isfinite(total.mean).all():
-            raise_for_missing(X[start : start + step], island, columns, start)
-            raise DataError(f"{island.name}: sums over {columns[0]!r} and others exceed a double's range")
-    return total
-
-
-def _block(rows: Matrix) -> Moments:
-    with np.errstate(invalid="ignore", over="ignore"):
-        mean = rows.mean(axis=0)
-        centred = rows - mean
-    # The transpose of a C-ordered block is Fortran-ordered: BLAS reads it without a copy.
-    return Moments(len(rows), mean, dsyrk(1.0, centred.T))
-
-
-def _merge(a: Moments, b: Moments) -> Moments:
-    if a.n == 0:
-        return b
-    n = a.n + b.n
-    with np.errstate(invalid="ignore", over="ignore"):
-        shift = b.mean - a.mean
-        mean = a.mean + shift * (b.n / n)
-        scatter = a.scatter + b.scatter
-        scatter += np.outer(shift * (a.n * b.n / n), shift)
+        rows = X[start : start + step]
+        with np.errstate(invalid="ignore", over="ignore"):
+            block_mean = rows.mean(axis=0)
+            block = np.subtract(rows, block_mean, out=centred[: len(rows)])
+            # The transpose of a C-ordered block is Fortran-ordered: BLAS reads it without a copy.
+            scatter = dsyrk(1.0, block.T, beta=1.0, c=scatter, overwrite_c=True)
+            shift = block_mean - mean
+            scatter += np.outer(shift * (n * len(rows) / (n + len(rows))), shift)
+            mean = mean + shift * (len(rows) / (n + len(rows)))
+        n += len(rows)
+        if not np.isfinite(mean).all():
+            raise_for_missing(rows, island, columns, start)
+            raise DataError(f"{island.name}: the sum of a column exceeds a double's range")
     return Moments(n, mean, scatter)
 
 

@@ -17,7 +17,8 @@ from atoll.protocols.base import MIN_ISLANDS
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
 
-_ALWAYS = ("n_components", "protocol", "partition", "engine")
+# scikit-learn's tools set random_state wherever it exists, so it is never an error.
+_ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
     "pppca": (*_ALWAYS, "secure_sum", "standardize", "dropouts"),
     "meta": _ALWAYS,

@@ -366,14 +366,13 @@ def expect(study: Study, d: int) -> Expectation:
     )
     transfers = sum(_needs_transfer(study, address) for address in study.who(PROVIDER))
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
-    outputs = sum(
-        len([a for a in study.receivers(o) if a.role == CONSUMER]) for o in OUTPUTS if o != "scores"
-    )
+    told = [a for o in OUTPUTS if o != "scores" for a in study.receivers(o) if a.role == CONSUMER]
+    told += [a for a in study.receivers("explained_variance") if a.role == PROVIDER]
     scores = len(_score_receivers(study)) * M
     return Expectation(
-        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + outputs + scores,
+        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + len(told) + scores,
         bytes_per_provider=sent,
-        bytes_total=M * sent + from_server + outputs * 8 * (k * d + d),
+        bytes_total=M * sent + from_server + len(told) * 8 * (k * d + d),
         memory_server=3 * values * fixedpoint.BYTES_PER_VALUE + 4 * 8 * d * d,
         rounds=cost.setup_rounds + 2 * cost.round_rounds + 3 + bool(transfers) + bool(scores),
     )

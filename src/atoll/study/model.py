@@ -56,6 +56,10 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         for field in ("sum_options", "parameters", "release"):
             msgspec.structs.force_setattr(self, field, MappingProxyType(dict(getattr(self, field))))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Estimators are copied and stored by their users; frozen mappings need a way through.
+        return from_plain, (to_plain(self),)
+
     def who(self, role: str) -> tuple[Address, ...]:
         """Every address that plays ``role``, in the study's order."""
         return tuple(Address(party.name, role) for party in self.parties if role in party.roles)

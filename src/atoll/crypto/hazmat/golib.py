@@ -42,6 +42,7 @@ _SUFFIX = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
 LIBRARY_PATH: Final = Path(__file__).resolve().parents[2] / "_native" / f"libatoll.{_SUFFIX}"
 
 Buffer = bytes | bytearray | memoryview
+Room = tuple[npt.NDArray[np.uint8], Any, int]
 
 # The kinds of go/fault; 1 is a recovered panic.
 _EXCEPTIONS: Final[dict[int, type[AtollError]]] = {
@@ -135,7 +136,7 @@ def bytes_in(data: Buffer) -> tuple[Any, int]:
     return pointer, len(pointer)
 
 
-def bytes_out(size: int) -> tuple[npt.NDArray[np.uint8], Any, int]:
+def bytes_out(size: int) -> Room:
     """An array for the library to fill, its pointer and its length."""
     room = np.empty(size, dtype=np.uint8)
     return room, ffi.from_buffer("uint8_t[]", room, require_writable=True), size

@@ -4,7 +4,8 @@ Hazardous material: this layer neither authenticates messages nor knows who may 
 the secret key opens every single ciphertext, not only sums.
 
 Two forms, with the parameters of :mod:`atoll.crypto.parameters`; docs/explanation/lattice-sums.md says
-how they work and why they were chosen:
+how they work and why they were chosen.
+:func:`plan` picks parameters. Then,
 
 - one key holder: :func:`keygen`, :meth:`PublicKey.encrypt`, :func:`add`, :meth:`SecretKey.decrypt`;
 - a collective key, where no role can open an input unless all members help: :func:`key_share`,
@@ -22,14 +23,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isqrt
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from atoll.crypto.hazmat import golib
-from atoll.crypto.parameters import LATTICE_COLLECTIVE, LATTICE_SINGLE, LatticeParameters, secure
+from atoll.crypto.parameters import (
+    LATTICE_COLLECTIVE,
+    LATTICE_SINGLE,
+    LATTICE_TABLE,
+    LatticeParameters,
+    secure,
+)
 from atoll.errors import ParameterError
 from atoll.randomness import SEED_BYTES, fresh_seed
 
@@ -39,6 +45,7 @@ LIMBS: Final = 3
 MAX_WIDTH: Final = 16
 
 _ALLOW_INSECURE: Final = 1
+_RESIDUE_BYTES: Final = 7
 # Kinds of message, as go/additive numbers them.
 _SECRET_KEY, _PUBLIC_KEY, _CIPHERTEXT, _SECRET_SHARE, _KEY_SHARE, _DECRYPTION_SHARE = range(1, 7)
 
@@ -50,11 +57,12 @@ int32_t atoll_additive_keygen(uint32_t, uint32_t, uint32_t, uint8_t*, uint64_t, 
     uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_key_share(uint32_t, uint32_t, uint32_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
-int32_t atoll_additive_aggregate(uint8_t**, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_additive_aggregate(uint8_t**, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
+    char*, uint64_t);
 int32_t atoll_additive_open_public(uint8_t*, uint64_t, uint32_t, uint64_t*, char*, uint64_t);
 int32_t atoll_additive_open_secret(uint8_t*, uint64_t, uint32_t, uint64_t*, char*, uint64_t);
-int32_t atoll_additive_encrypt(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
-    char*, uint64_t);
+int32_t atoll_additive_encrypt(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
+    uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_decrypt(uint64_t, uint8_t*, uint64_t, uint32_t, uint64_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_decryption_share(uint64_t, uint64_t, uint8_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
     char*, uint64_t);
@@ -90,14 +98,36 @@ class Facts:
     size: int
 
 
-def width_for(n_values: int, *, rounds: int = 1, parameters: LatticeParameters = LATTICE_SINGLE) -> int:
-    """How many polynomials should share one c1, for the fewest bytes over so many rounds.
+class Plan(NamedTuple):
+    """A row of the parameter table and how many polynomials share one c1."""
 
-    A key costs ``width`` polynomials once, a vector of p polynomials p (1 + 1/width) in every round; the
-    total is least near sqrt(rounds p).
+    parameters: LatticeParameters
+    width: int
+
+
+def plan(n_values: int, *, rounds: int = 1, collective: bool = False) -> Plan:
+    """The parameters and width with the fewest bytes for so many sums of vectors of this length.
+
+    A wider key costs ``width`` polynomials once and saves c1 in every round; a small ring costs little
+    for few values and more per value.
     """
-    polynomials = -(-n_values // parameters.degree)
-    return max(1, min(MAX_WIDTH, polynomials, isqrt(max(1, rounds) * polynomials)))
+    if n_values < 1 or rounds < 1:
+        raise ParameterError(f"a plan is for at least one value and one round. Got {n_values} and {rounds}.")
+    rows = [row for row in LATTICE_TABLE if row.collective == collective and not row.insecure]
+    plans = [Plan(row, width) for row in rows for width in range(1, MAX_WIDTH + 1)]
+    return min(plans, key=lambda candidate: _island_bytes(candidate, n_values, rounds))
+
+
+def _island_bytes(candidate: Plan, n_values: int, rounds: int) -> int:
+    """What one island sends and receives."""
+    row, width = candidate
+    slots = n_values * row.digits
+    groups = -(-slots // (row.degree * width))
+    key = width * len(row.primes) * row.degree * _RESIDUE_BYTES
+    ciphertext = (groups * row.degree + slots) * row.cipher_bytes
+    if row.collective:
+        return 2 * key + rounds * (2 * ciphertext + slots * row.share_bytes)
+    return key + rounds * ciphertext
 
 
 def keygen(
@@ -212,10 +242,9 @@ class PublicKey(_Opened):
         With ``summands`` a value that could overflow a sum of so many is a RangeOverflow. A seed must
         be fresh for every vector; without one, it is drawn.
         """
-        values = _limbs(limbs)
-        size = _size(
-            _CIPHERTEXT, self.facts.parameters_id, self.facts.width, self._flags, count=1, values=values.shape[1]
-        )
+        values, facts = _limbs(limbs), self.facts
+        n = values.shape[1]
+        size = _size(_CIPHERTEXT, facts.parameters_id, facts.width, self._flags, count=1, values=n)
         out = golib.bytes_out(size)
         seeds = golib.bytes_in(_seed(seed))
         golib.call(
@@ -327,5 +356,5 @@ def _size(kind: int, parameters_id: int, width: int, flags: int, *, count: int =
     return int(size[0])
 
 
-def _room(kind: int, row: LatticeParameters, width: int, flags: int) -> tuple[npt.NDArray[np.uint8], Any, int]:
+def _room(kind: int, row: LatticeParameters, width: int, flags: int) -> golib.Room:
     return golib.bytes_out(_size(kind, row.id, width, flags))

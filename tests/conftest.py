@@ -1,0 +1,14 @@
+"""Shared set-up: a fixed, quick hypothesis profile, and no warning unseen."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "atoll",
+    deadline=None,
+    max_examples=30,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("atoll")

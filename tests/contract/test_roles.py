@@ -1,0 +1,215 @@
+"""What every protocol must keep: replay, views, faults. New protocols join through tests/examples.py."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.examples import EXAMPLES, Example, pppca
+
+from atoll.codec import Decoder, Message
+from atoll.errors import AtollError, Deadlock, RoleFailed, RunError
+from atoll.network import Address
+from atoll.protocols import PROTOCOLS, protocol_of
+from atoll.runtime.execute import run_study
+from atoll.runtime.faults import Faults
+from atoll.runtime.links import FaultyLink, Frame
+from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.records import MemoryRecord
+from atoll.runtime.replay import replay
+
+
+class Tap(Observer):
+    """Keeps everything that moved."""
+
+    def __init__(self) -> None:
+        self.inboxes: dict[Address, list[tuple[Address, bytes | None]]] = defaultdict(list)
+        self.outboxes: dict[Address, list[tuple[Address, bytes]]] = defaultdict(list)
+        self.records: dict[Address, MemoryRecord] = {}
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        self.outboxes[sender].append((receiver, bytes(data)))
+
+    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
+        self.inboxes[receiver].append((sender, data))
+
+    def finished(self, address: Address, record: MemoryRecord) -> None:
+        self.records[address] = record
+
+
+def tapped(example: Example, faults: Faults | None = None) -> Tap:
+    tap = Tap()
+    protocol = protocol_of(example.study.protocol)
+    LocalEngine(faults=faults).run(protocol, example.study, example.islands, observer=tap)
+    return tap
+
+
+def test_every_protocol_has_an_example() -> None:
+    assert {build().study.protocol for build in EXAMPLES.values()} == set(PROTOCOLS)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_role_run_again_from_its_record_sends_the_same_bytes(name: str) -> None:
+    example = EXAMPLES[name]()
+    tap = tapped(example)
+    protocol = protocol_of(example.study.protocol)
+    assert set(tap.records) == set(example.study.addresses())
+    for address, record in tap.records.items():
+        island = example.islands.get(address.party)
+        _, sent = replay(protocol, example.study, address, island, record.drawn, tap.inboxes[address])
+        assert sent == tap.outboxes[address]
+
+
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if EXAMPLES[name]().study.protocol != "separate"])
+def test_a_role_without_its_record_cannot_be_replayed_or_sends_other_bytes(name: str) -> None:
+    example = EXAMPLES[name]()
+    if not protocol_of(example.study.protocol).uses_sum:
+        pytest.skip("draws nothing")
+    tap = tapped(example)
+    address = next(a for a, record in tap.records.items() if record.drawn)
+    with pytest.raises(RunError, match="holds no draw"):
+        replay(
+            protocol_of(example.study.protocol),
+            example.study,
+            address,
+            example.islands.get(address.party),
+            {},
+            tap.inboxes[address],
+        )
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_role_receives_only_what_the_study_says(name: str) -> None:
+    example = EXAMPLES[name]()
+    protocol = protocol_of(example.study.protocol)
+    decoder = Decoder[Message](protocol.all_messages(example.study))
+    allowed: dict[str, set[type]] = defaultdict(set)
+    for disclosure in protocol.learns(example.study):
+        allowed[disclosure.role] |= set(disclosure.messages)
+    received: dict[str, set[type]] = defaultdict(set)
+    for address, inbox in tapped(example).inboxes.items():
+        received[address.role] |= {type(decoder.decode(data)) for _, data in inbox if data is not None}
+    for role, kinds in received.items():
+        assert kinds <= allowed[role], role
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_nobody_learns_an_output_that_is_not_released_to_it(name: str) -> None:
+    example = EXAMPLES[name]()
+    protocol = protocol_of(example.study.protocol)
+    outcome = LocalEngine().run(protocol, example.study, example.islands)
+    for address, learned in outcome.learned.items():
+        released = {
+            value
+            for output, o in protocol.outputs.items()
+            if example.study.releases(output, address)
+            for value in o.values
+        }
+        assert set(learned.outputs) == released
+
+
+def test_messages_and_rounds_are_those_that_review_predicts() -> None:
+    for name, build in EXAMPLES.items():
+        example = build()
+        protocol = protocol_of(example.study.protocol)
+        if protocol.expect is None:
+            continue
+        n_columns = 5 if protocol.name == "sum" else 4
+        expected = protocol.expect(example.study, n_columns)
+        transcript = run_study(example.study, example.islands).result.transcript
+        assert transcript.messages == expected.messages, name
+        assert transcript.rounds == expected.rounds, name
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return bool(np.array_equal(a, b))  # type: ignore[arg-type]
+
+
+KEPT_SEEDS: tuple[int, ...] = ()
+"""Schedules that once found a bug are named here, so that they are run for ever."""
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_drops_duplicates_and_reorderings_change_nothing(block: int) -> None:
+    sums = ["shares", "masks"]
+    for seed in (*range(100 * block, 100 * (block + 1)), *(KEPT_SEEDS if block == 0 else ())):
+        example = pppca(sums[seed % 2])
+        faults = Faults(seed=seed, drop=0.15, duplicate=0.2, reorder=0.3, late_by=0.0005, resend_after=0.001)
+        calm = run_study(example.study, example.islands).result.outputs
+        stormy = run_study(example.study, example.islands, engine=LocalEngine(faults=faults)).result.outputs
+        assert same(calm, stormy), seed
+
+
+def test_a_faulty_link_loses_frames_and_mends_it() -> None:
+    frames, arrived = [Frame(bytes([i]), 1) for i in range(100)], []
+    faults = Faults(seed=5, drop=0.3, duplicate=0.3, reorder=0.5, late_by=0.0005, resend_after=0.001)
+    transmissions = 0
+
+    class Counting(FaultyLink):
+        def _transmit(self, number: int, frame: Frame) -> None:
+            nonlocal transmissions
+            transmissions += 1
+            super()._transmit(number, frame)
+
+    async def talk() -> None:
+        link = Counting(0.0, None, arrived.append, faults, faults.generator())
+        for frame in frames:
+            link.send(frame)
+        while len(arrived) < len(frames):
+            await asyncio.sleep(0.001)
+        link.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 10))
+    assert arrived == frames
+    assert transmissions > 1.3 * len(frames)
+
+
+def test_one_roles_exception_ends_the_others_and_names_it() -> None:
+    example = pppca()
+    broken = dict(example.islands)
+    broken["hospital-1"] = None  # type: ignore[assignment]
+    with pytest.raises(RoleFailed, match="hospital-1/provider failed") as caught:
+        run_study(example.study, broken)
+    assert caught.value.role == "hospital-1/provider"
+
+
+def test_atolls_own_errors_keep_their_type_and_carry_the_role() -> None:
+    example = pppca()
+    bad = example.islands["hospital-2"]
+    bad._table.iloc[-1, 1] = np.nan  # type: ignore[union-attr]
+    with pytest.raises(
+        AtollError, match=r"hospital-2: column 'dose' holds a missing value \(NaN\) at row 12"
+    ) as e:
+        run_study(example.study, example.islands)
+    assert e.value.role == "hospital-2/provider"
+
+
+def test_a_deadlock_is_found_at_once_and_says_who_waits_for_what() -> None:
+    example = pppca()
+    protocol = protocol_of("pppca")
+
+    async def silent(net, study, island, record):  # type: ignore[no-untyped-def]
+        return None
+
+    mute = replace(protocol, roles={**protocol.roles, "server": silent})
+    with pytest.raises(Deadlock, match="hospital-0/provider waits for AgreedColumns from server/server"):
+        LocalEngine().run(mute, example.study, example.islands)
+
+
+def test_latency_is_felt_once_per_round() -> None:
+    example = pppca()
+    transcript = run_study(example.study, example.islands, engine=LocalEngine(latency=0.01)).result.transcript
+    assert 0.01 * transcript.rounds <= transcript.wall_seconds < 0.01 * transcript.rounds + 1.0
+
+
+def test_bandwidth_slows_large_messages() -> None:
+    example = pppca()
+    fast = run_study(example.study, example.islands).result.transcript
+    per_link = max(cost.bytes_sent for cost in fast.roles.values()) / 4
+    slow = run_study(example.study, example.islands, engine=LocalEngine(bandwidth=per_link / 0.2))
+    assert slow.result.transcript.wall_seconds > 0.1

@@ -1,0 +1,227 @@
+"""Every secure sum: exact for any sign and size; nothing but the sum is seen; leaving is survived."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.examples import SUMS, summation
+
+import atoll
+from atoll import fixedpoint, randomness, secure_sums
+from atoll.codec import Decoder, Message
+from atoll.errors import AtollError, MessageError, PartyLeft, RangeOverflow
+from atoll.network import Address
+from atoll.protocols import protocol_of
+from atoll.runtime.faults import Faults
+from atoll.runtime.local import LocalEngine, Observer
+from atoll.secure_sums import masks, shares
+
+
+def exact_sum(vectors: list[np.ndarray]) -> np.ndarray:
+    """What the grid gives: each value rounded to it, added without error."""
+    total = fixedpoint.Accumulator(vectors[0].size)
+    for vector in vectors:
+        total.add(fixedpoint.encode(vector))
+    return fixedpoint.decode(total.total())
+
+
+def options_for(options: dict[str, Any], n: int) -> dict[str, Any]:
+    return {} if options.get("dropouts") and n < 4 else options
+
+
+@pytest.mark.parametrize(("method", "options"), SUMS)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_sums_are_exact_on_the_grid(method: str, options: dict[str, Any], data: st.DataObject) -> None:
+    n_islands = data.draw(st.integers(2, 9))
+    length = data.draw(st.integers(1, 40))
+    size = 10.0 ** data.draw(st.integers(-12, 24))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    vectors = [rng.normal(size=length) * size for _ in range(n_islands)]
+    total = atoll.secure_sum(vectors, method, **options_for(options, n_islands))
+    np.testing.assert_array_equal(total, exact_sum(vectors))
+
+
+@pytest.mark.parametrize(("method", "options"), SUMS)
+def test_fifty_islands(method: str, options: dict[str, Any]) -> None:
+    vectors = [np.array([1.5, -2.25, 1e9, i / 7]) for i in range(50)]
+    np.testing.assert_array_equal(atoll.secure_sum(vectors, method, **options), exact_sum(vectors))
+
+
+@pytest.mark.parametrize("method", list(secure_sums.METHODS))
+def test_long_vectors_are_streamed_in_blocks(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("atoll.secure_sums.base.BLOCK_VALUES", 1000)
+    vectors = [np.random.default_rng(i).normal(size=4321) for i in range(3)]
+    np.testing.assert_array_equal(atoll.secure_sum(vectors, method), exact_sum(vectors))
+
+
+@pytest.mark.parametrize("method", list(secure_sums.METHODS))
+def test_shapes_are_kept_and_overflow_is_an_error(method: str) -> None:
+    assert atoll.secure_sum([np.ones((2, 3, 4))] * 3, method).shape == (2, 3, 4)
+    with pytest.raises(RangeOverflow):
+        atoll.secure_sum([[1.0], [fixedpoint.bound(3)], [1.0]], method)
+
+
+# ---- what is seen ----
+
+
+class Bodies(Observer):
+    """Collects the bytes of all vectors on the wire."""
+
+    def __init__(self, decoder: Decoder[Message]) -> None:
+        self.decoder = decoder
+        self.seen: dict[Address, list[bytes]] = defaultdict(list)
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        message = self.decoder.decode(data)
+        body = getattr(message, "body", None)
+        if body is not None:
+            self.seen[sender].append(body.tobytes())
+
+
+@pytest.mark.parametrize(("method", "options"), [("shares", {}), ("masks", {}), ("masks", {"dropouts": 1})])
+def test_what_a_contributor_sends_looks_uniform(method: str, options: dict[str, Any]) -> None:
+    length = 1_000_000 // fixedpoint.BYTES_PER_VALUE + 1
+    example = summation(method, options)
+    islands = {name: atoll.Island.from_array(np.ones((1, length)), name=name) for name in example.islands}
+    study = type(example.study)(
+        **{f: getattr(example.study, f) for f in example.study.__struct_fields__ if f != "parameters"},
+        parameters={"length": length},
+    )
+    protocol = protocol_of("sum")
+    tap = Bodies(Decoder[Message](protocol.all_messages(study)))
+    LocalEngine().run(protocol, study, islands, observer=tap)
+    assert len(tap.seen) == 4
+    for bodies in tap.seen.values():
+        counts = np.bincount(np.frombuffer(b"".join(bodies), np.uint8), minlength=256)
+        expected = counts.sum() / 256
+        assert counts.sum() >= 1_000_000
+        assert np.sum((counts - expected) ** 2 / expected) < 380  # 255 degrees of freedom, p about 1e-6
+
+
+def test_any_but_one_of_the_shares_say_nothing() -> None:
+    """Whatever the value, the shares that others hold are the same bytes; the last one is uniform."""
+    seeds = [randomness.derive(bytes(32), "test", i) for i in range(4)]
+    n = 50_000
+    zeros, ones = fixedpoint.encode(np.zeros(n)), fixedpoint.encode(np.full(n, 1e9))
+    held = [shares.share(seed, "b", n) for seed in seeds]
+    for value in (zeros, ones):
+        last = shares.last_share(value, seeds, "b")
+        np.testing.assert_array_equal(shares.reconstruct([*held, last], n), value)
+        # Without one of the held shares, what is left is uniform: it says nothing about the value.
+        partial = shares.reconstruct([*held[1:], last], n)
+        counts = np.bincount(np.frombuffer(partial.tobytes(), np.uint8), minlength=256)
+        expected = counts.sum() / 256
+        assert np.sum((counts - expected) ** 2 / expected) < 380
+
+
+def test_masks_vanish_only_in_the_whole_sum() -> None:
+    """A receiver with all inputs but one, or with one input alone, sees noise."""
+    n, M = 1000, 4
+    keys = [randomness.derive(bytes(32), "key", i) for i in range(M)]
+    publics = [masks.public_key(key) for key in keys]
+    value = fixedpoint.encode(np.ones(n))
+    sent = []
+    for u in range(M):
+        seeds = {v: masks.pair_seed(keys[u], publics[v]) for v in range(M) if v != u}
+        sent.append(masks.gen_masked(value, u, seeds, None, "b"))
+    np.testing.assert_array_equal(fixedpoint.decode(shares.reconstruct(sent, n)), np.full(n, float(M)))
+    for part in (sent[:1], sent[:3], sent[1:]):
+        seen = fixedpoint.decode(shares.reconstruct(part, n))
+        assert np.abs(seen).min() > 1e3
+
+
+@pytest.mark.parametrize("n", [5, 101, 102, 250])
+def test_the_mask_graph_stays_connected_whoever_colludes(n: int) -> None:
+    """Symmetric, and no choice of 99 colluders (tried: a run of them, and random ones) cuts it."""
+    graph = {u: set(masks.neighbours(u, n)) for u in range(n)}
+    assert all(u in graph[v] for u in graph for v in graph[u])
+    assert all(len(graph[u]) == min(n - 1, masks.MAX_NEIGHBOURS) for u in graph)
+    colluders = min(n - 2, masks.MAX_NEIGHBOURS - 1)
+    rng = np.random.default_rng(0)
+    half = colluders // 2
+    opposite = [*range(half), *((n // 2 + i) % n for i in range(colluders - half))]
+    for gone in (range(colluders), opposite, *(rng.permutation(n)[:colluders] for _ in range(50))):
+        left = set(range(n)) - set(gone)
+        reached, frontier = set(), [next(iter(left))]
+        while frontier:
+            u = frontier.pop()
+            if u not in reached:
+                reached.add(u)
+                frontier += [v for v in graph[u] if v in left and v not in reached]
+        assert reached == left
+
+
+# ---- leaving ----
+
+
+@pytest.mark.parametrize("dies_at", range(1, 14))
+def test_a_contributor_may_leave_at_any_message(dies_at: int) -> None:
+    """Masks with dropouts: the sum is over those who stayed to send theirs; never a wrong number."""
+    vectors = {f"i{i}": np.array([10.0**i, -1.0]) for i in range(6)}
+    engine = LocalEngine(faults=Faults(crash={"i2/contributor": dies_at}))
+    total = atoll.secure_sum(vectors, "masks", dropouts=2, engine=engine)
+    with_all = sum(vectors.values())
+    assert total.tolist() in ([*with_all.tolist()], [*(with_all - vectors["i2"]).tolist()])
+    # Five keys, five backups, one note that they are sent, then the input: it counts once that has left.
+    assert (total == with_all).all() == (dies_at > 12)
+
+
+def test_two_may_leave_at_different_moments() -> None:
+    vectors = {f"i{i}": np.array([10.0**i]) for i in range(6)}
+    engine = LocalEngine(faults=Faults(crash={"i1/contributor": 8, "i4/contributor": 13}))
+    assert atoll.secure_sum(vectors, "masks", dropouts=2, engine=engine)[0] == 111111 - 10
+
+
+def test_more_leaving_than_allowed_is_an_error_that_names_them() -> None:
+    vectors = {f"i{i}": np.array([10.0**i]) for i in range(6)}
+    engine = LocalEngine(faults=Faults(crash={"i1/contributor": 2, "i4/contributor": 7}))
+    with pytest.raises(PartyLeft, match=r"2 contributors left \(i1/contributor, i4/contributor\)"):
+        atoll.secure_sum(vectors, "masks", dropouts=1, engine=engine)
+
+
+@pytest.mark.parametrize("method", ["shares", "masks"])
+def test_without_dropouts_a_leaving_contributor_ends_the_run(method: str) -> None:
+    engine = LocalEngine(faults=Faults(crash={"island-1/contributor": 2}))
+    with pytest.raises(PartyLeft, match="island-1/contributor left before sending"):
+        atoll.secure_sum([[1.0], [2.0], [3.0]], method, engine=engine)
+
+
+def test_pca_goes_on_without_an_island_that_left_early_and_stops_when_it_left_late() -> None:
+    rng = np.random.default_rng(0)
+    tables = {f"i{i}": rng.normal(size=(20, 3)) for i in range(5)}
+    early = LocalEngine(faults=Faults(crash={"i3/provider": 6}))
+    left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
+    stayed = atoll.PCA(2).fit({name: X for name, X in tables.items() if name != "i3"})
+    np.testing.assert_allclose(left.components_, stayed.components_, atol=1e-12)
+    late = LocalEngine(faults=Faults(crash={"i3/provider": 14}))
+    with pytest.raises(PartyLeft, match="i3 left after the mean was opened"):
+        atoll.PCA(2, secure_sum="masks", dropouts=1, engine=late).fit(tables)
+
+
+def test_a_receiver_that_asks_for_too_much_is_refused() -> None:
+    """An unmasking request for fewer than the study allows to stay would open single inputs."""
+
+    class Net:
+        me = Address("i0", "contributor")
+
+    contributors = tuple(Address(f"i{i}", "contributor") for i in range(5))
+    session = masks.Masks(
+        Net(), None, contributors=contributors, receivers=(Address("r", "receiver"),), session="s",
+        options={"dropouts": 1},
+    )  # fmt: skip
+    with pytest.raises(MessageError, match="may not see"):
+        session._answer("b", masks.Survivors("b", (0, 1)), {}, bytes(32))
+    session._answer("b", masks.Survivors("b", (0, 1, 2, 3)), {}, bytes(32))
+    with pytest.raises(MessageError, match="may not see"):
+        session._answer("b", masks.Survivors("b", (0, 1, 2, 4)), {}, bytes(32))
+
+
+def test_unknown_options_are_refused() -> None:
+    with pytest.raises(AtollError, match="dropout"):
+        atoll.secure_sum([[1.0], [2.0]], "shares", dropout=1)

@@ -1,0 +1,123 @@
+"""One small study per protocol, with its data. A new protocol joins the contract tests by joining here;
+``test_every_protocol_has_an_example`` fails until it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from atoll import secure_sums
+from atoll.data.island import Island, as_islands
+from atoll.estimators.base import parties
+from atoll.study.model import Study
+
+
+class Example(NamedTuple):
+    study: Study
+    islands: dict[str, Island]
+
+
+def table(rows: int = 40, columns: int = 4, seed: int = 7) -> np.ndarray:
+    mixing = np.random.default_rng(seed)
+    return mixing.normal(size=(rows, columns)) @ mixing.normal(size=(columns, columns)) + np.arange(columns)
+
+
+def cut(X: Any, n_islands: int) -> list[Any]:
+    return [X[part] for part in np.array_split(np.arange(len(X)), n_islands)]
+
+
+def frames(n_islands: int = 3) -> dict[str, pd.DataFrame]:
+    X = table()
+    frame = pd.DataFrame(X, columns=["age", "dose", "weight", "stay"])
+    frame["outcome"] = np.where(X[:, 0] > 0, "well", "ill")
+    return {f"hospital-{i}": part for i, part in enumerate(cut_frame(frame, n_islands))}
+
+
+def cut_frame(frame: pd.DataFrame, n_islands: int) -> list[pd.DataFrame]:
+    return [frame.iloc[part] for part in np.array_split(np.arange(len(frame)), n_islands)]
+
+
+def pppca(
+    secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, n_islands: int = 3
+) -> Example:
+    islands = as_islands(frames(n_islands))
+    study = Study(
+        name="example",
+        protocol="pppca",
+        secure_sum=secure_sum,
+        sum_options=sum_options or {},
+        parties=parties(islands, "provider", "server", "consumer"),
+        parameters={"n_components": 2, "standardize": True, "label": "outcome"},
+        release={
+            "components": ("provider", "consumer"),
+            "explained_variance": ("provider", "consumer"),
+            "n_samples": ("consumer",),
+            "scores": ("consumer",),
+        },
+    )
+    return Example(study, islands)
+
+
+def meta() -> Example:
+    islands = as_islands(cut(table(), 3))
+    study = Study(
+        name="example",
+        protocol="meta",
+        parties=parties(islands, "provider", "server", "consumer"),
+        parameters={"n_components": 2},
+        release={
+            "components": ("provider", "consumer"),
+            "explained_variance": ("consumer",),
+            "n_samples": ("provider",),
+        },
+    )
+    return Example(study, islands)
+
+
+def separate() -> Example:
+    islands = as_islands(cut(table(), 3))
+    study = Study(
+        name="example",
+        protocol="separate",
+        parties=parties(islands, "provider"),
+        parameters={"n_components": 2},
+        release={"models": ("provider",)},
+    )
+    return Example(study, islands)
+
+
+def summation(secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, n: int = 4) -> Example:
+    islands = as_islands([table(1, 5, seed) for seed in range(n)])
+    study = Study(
+        name="example",
+        analysis="sum",
+        protocol="sum",
+        secure_sum=secure_sum,
+        sum_options=sum_options or {},
+        parties=parties(islands, "contributor", "receiver"),
+        parameters={"length": 5},
+        release={"total": ("receiver",)},
+    )
+    return Example(study, islands)
+
+
+SUMS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in secure_sums.METHODS),
+    ("masks", {"dropouts": 1}),
+]
+"""Every secure sum, with the options that change its messages."""
+
+EXAMPLES: dict[str, Callable[[], Example]] = {
+    "meta": meta,
+    "separate": separate,
+    **{
+        f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
+            lambda build=build, name=name, options=options: build(name, options, 4)
+        )
+        for build in (pppca, summation)
+        for name, options in SUMS
+    },
+}

@@ -1,0 +1,108 @@
+"""The codec: what goes in comes out, and nothing else gets in."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from atoll import codec
+from atoll.errors import MessageError
+
+
+class Table(codec.Message, frozen=True):
+    body: np.ndarray[Any, Any]
+    names: tuple[str, ...]
+
+
+class Note(codec.Message, frozen=True):
+    n: int
+
+
+DECODER = codec.Decoder[codec.Message]((Table, Note))
+dtypes = st.sampled_from(["<f8", "<f4", "<i8", "<i4", "<u8", "<u4", "|u1", "|b1"])
+
+
+@given(hnp.arrays(dtypes, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)))
+def test_arrays_come_back_as_they_were(array: np.ndarray) -> None:
+    back = DECODER.decode(codec.encode(Table(array, ("a",))))
+    assert isinstance(back, Table)
+    assert back.body.dtype == array.dtype
+    np.testing.assert_array_equal(back.body, array)
+
+
+def test_decoded_arrays_cannot_be_written() -> None:
+    back = DECODER.decode(codec.encode(Table(np.zeros(3), ())))
+    with pytest.raises(ValueError, match="read-only"):
+        back.body[0] = 1.0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        pickle.dumps({"type": "Note", "n": 3}),
+        codec.encode({"type": "Nothing", "n": 3}),
+        codec.encode({"type": "Note", "n": "3"}),
+        codec.encode({"type": "Note"}),
+        codec.encode({"type": "Note", "n": 3, "extra": 1}),
+        codec.encode({"type": "Table", "body": [1.0], "names": []}),
+        codec.encode(Table(np.zeros(3), ("a",)))[:-1],
+        codec.encode(Note(1)) + b"\x00",
+        codec.encode([[[[]]]] * 3),
+    ],
+)
+def test_anything_else_is_refused(data: bytes) -> None:
+    with pytest.raises(MessageError):
+        DECODER.decode(data)
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_never_crash(data: bytes) -> None:
+    with contextlib.suppress(MessageError):
+        DECODER.decode(data)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_a_flipped_byte_is_refused_or_changes_only_values(position: int, flip: int) -> None:
+    data = bytearray(codec.encode(Table(np.arange(12.0).reshape(3, 4), ("age", "dose"))))
+    data[position % len(data)] ^= flip
+    try:
+        back = DECODER.decode(bytes(data))
+    except MessageError:
+        return
+    assert isinstance(back, Table)
+    assert back.body.nbytes <= len(data)
+
+
+def test_an_array_that_lies_about_its_shape_is_refused() -> None:
+    honest = codec.encode(Table(np.zeros(4), ()))
+    lying = honest.replace((4).to_bytes(8, "little"), (2**40).to_bytes(8, "little"))
+    assert lying != honest
+    with pytest.raises(MessageError, match="does not match its shape"):
+        DECODER.decode(lying)
+
+
+def test_size_limits_hold_both_ways() -> None:
+    data = codec.encode(Table(np.zeros(1000), ()))
+    with pytest.raises(MessageError, match="over the limit"):
+        codec.encode(Table(np.zeros(1000), ()), limit=1000)
+    with pytest.raises(MessageError, match="over the limit"):
+        codec.Decoder[Any]((Table,), limit=1000).decode(data)
+
+
+@pytest.mark.parametrize("value", [np.array(["text"]), np.array([object()]), np.array([1j]), object()])
+def test_what_cannot_travel_is_said(value: object) -> None:
+    with pytest.raises(TypeError, match="cannot travel"):
+        codec.encode(value)
+
+
+def test_a_message_shows_its_kind_never_its_content() -> None:
+    assert repr(Note(12345)) == "<Note>"

@@ -36,7 +36,9 @@ def total_moments(parts: list[Moments]) -> Moments:
     return Moments(*(sum(column) for column in zip(*parts, strict=True)))
 
 
-def simulate(program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0) -> Any:
+def simulate(
+    program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0
+) -> Any:
     X = np.vstack(blocks)
     moments = total_moments([own_moments(b, exponent_of(X)) for b in blocks])
     names = tuple(f"p{i}/provider" for i in range(len(blocks)))
@@ -46,7 +48,11 @@ def simulate(program: Program, blocks: list[np.ndarray], *, parties_: int | None
 
 
 def encrypted(
-    program: Program, blocks: list[np.ndarray], *, engine: LocalEngine | None = None, observer: Observer | None = None
+    program: Program,
+    blocks: list[np.ndarray],
+    *,
+    engine: LocalEngine | None = None,
+    observer: Observer | None = None,
 ) -> Any:
     X = np.vstack(blocks)
     exponent, n, m = exponent_of(X), len(X), X.shape[1]
@@ -69,15 +75,26 @@ def encrypted(
         return Learned({"result": await program(machine, inputs, frozenset(who))})
 
     protocol = Protocol(
-        name="sfpca-test", title="", roles={"provider": provider, "coordinator": coordinator},
-        data_roles=frozenset({"provider"}), messages=parties.MESSAGES, parameters=Parameters, outputs={},
-        learns=lambda _: [], adversary="", single_roles=frozenset({"coordinator"}), uses_sum=False,
+        name="sfpca-test",
+        title="",
+        roles={"provider": provider, "coordinator": coordinator},
+        data_roles=frozenset({"provider"}),
+        messages=parties.MESSAGES,
+        parameters=Parameters,
+        outputs={},
+        learns=lambda _: [],
+        adversary="",
+        single_roles=frozenset({"coordinator"}),
+        uses_sum=False,
     )
     study = Study(
-        name="t", protocol="sfpca-test",
+        name="t",
+        protocol="sfpca-test",
         parties=(*(Party(name, ("provider",)) for name in names), Party("hub", ("coordinator",))),
     )
-    islands: Mapping[str, Island] = {name: Island.from_array(b, name=name) for name, b in zip(names, blocks, strict=True)}
+    islands: Mapping[str, Island] = {
+        name: Island.from_array(b, name=name) for name, b in zip(names, blocks, strict=True)
+    }
     outcome = (engine or LocalEngine()).run(protocol, study, islands, observer=observer)
     results = {str(a): learned.outputs["result"] for a, learned in outcome.learned.items()}
     return results, outcome.transcript

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 from tests.sfpca_runs import encrypted
@@ -26,10 +24,12 @@ class Tap(Observer):
         self.decoder = codec.Decoder(parties.MESSAGES)
         self.kinds: dict[str, set[str]] = {}
         self.draws: dict[str, list[bytes]] = {}
-        self.sent_count = 0
+        self.encryptions: list[tuple[str, int]] = []
 
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
-        self.sent_count += 1
+        message = self.decoder.decode(data)
+        if isinstance(message, parties.EncryptedShare):
+            self.encryptions.append((str(sender), message.step))
 
     def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
         if data is not None:
@@ -54,10 +54,20 @@ def test_nobody_receives_anything_but_ciphertexts_masked_shares_and_openings() -
     tap = Tap()
     encrypted(lambda m, i, r: direct(m, i, 2, r), np.array_split(load_wine().data, 2), observer=tap)
     assert tap.kinds["coordinator"] == {
-        "SeedPart", "KeyParts", "EncryptedShare", "ProductPart", "MaskedShare", "OpenedShare",
+        "SeedPart",
+        "KeyParts",
+        "EncryptedShare",
+        "ProductPart",
+        "MaskedShare",
+        "OpenedShare",
     }
     assert tap.kinds["provider"] == {
-        "SessionSeed", "CollectiveKeys", "EncryptedMatrix", "SecondHalves", "OpenedMatrix", "OpenedShare",
+        "SessionSeed",
+        "CollectiveKeys",
+        "EncryptedMatrix",
+        "SecondHalves",
+        "OpenedMatrix",
+        "OpenedShare",
     }
 
 
@@ -93,6 +103,11 @@ def test_handles_are_freed() -> None:
     assert golib.live_handles() <= before
 
 
-def test_reprs_show_no_secret() -> None:
-    for kind in parties.MESSAGES:
-        assert re.fullmatch(r"[A-Za-z]+", kind.__name__)
+def test_no_seed_or_common_polynomial_is_used_twice() -> None:
+    tap = Tap()
+    encrypted(lambda m, i, r: direct(m, i, 2, r), np.array_split(load_wine().data, 3), observer=tap)
+    drawn = [draw for draws in tap.draws.values() for draw in draws]
+    assert len(drawn) > 40
+    assert len(set(drawn)) == len(drawn)
+    # A common polynomial is a hash of session, ring and step: one encryption per party and step.
+    assert len(tap.encryptions) == len(set(tap.encryptions)) > 10

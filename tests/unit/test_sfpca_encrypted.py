@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.sfpca_runs import encrypted
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
+from tests.sfpca_runs import encrypted
 
 from atoll import codec
 from atoll.crypto.hazmat import golib

@@ -8,9 +8,9 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from tests.sfpca_runs import exponent_of, simulate
 from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
+from tests.sfpca_runs import exponent_of, simulate
 
 from atoll.errors import RangeOverflow
 from atoll.protocols.sfpca.direct import direct
@@ -26,7 +26,7 @@ def test_moments_are_exact() -> None:
     A = rng.integers(-(2**60), 2**60, (300, 4))
     wide = A.astype(object)
     found, quick = exact_moments(A), quick_moments(A)
-    assert (found.G == wide.T @ wide).all()
+    assert (wide.T @ wide == found.G).all()
     assert (found.u == wide.sum(axis=0)).all()
     assert found.squares == quick.squares == (wide * wide).sum()
     assert (quick.u == found.u).all()

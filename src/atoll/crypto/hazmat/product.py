@@ -40,8 +40,8 @@ int32_t atoll_product_key_share(uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t
 int32_t atoll_product_public_key(uint32_t, uint8_t**, uint64_t*, uint64_t, uint8_t*, uint64_t, uint64_t*,
     char*, uint64_t);
 int32_t atoll_product_key_bytes(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
-int32_t atoll_product_encrypt(uint64_t, uint64_t*, uint64_t*, uint32_t, uint32_t, uint64_t*, uint8_t*, uint64_t,
-    uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_product_encrypt(uint64_t, uint64_t*, uint64_t*, uint32_t, uint32_t, uint64_t*, uint8_t*,
+    uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_assemble(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint8_t**, uint64_t*,
     uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*,

@@ -39,7 +39,7 @@ from atoll.protocols.sfpca.shared import (
     coefficient_units,
     scaled_units,
 )
-from atoll.protocols.sfpca.simulated import public_integers
+from atoll.protocols.sfpca.simulated import at_grid, public_integers
 from atoll.randomness import SEED_BYTES, fresh_seed
 
 FAMILIES = ("wide", "deep")
@@ -246,6 +246,22 @@ class _Party(Machine):
         share = go.from_ints(values, x.share.shape[2])
         return Shared(share.shape[:2], fraction, bits, share, x.holders, known=x.known)
 
+    def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:
+        drop = COEFFICIENT_BITS + x.fraction - fraction
+        values = (public_integers(weights) * go.to_ints(x.share) + (1 << (drop - 1))) >> drop
+        share = go.from_ints(values, min(go.MAX_WORDS, x.share.shape[2] + 1))
+        return Shared(x.shape, fraction, bits, share, x.holders, known=x.known)
+
+    def plus_public(self, x: Shared, values: Floats) -> Shared:
+        share, holders = x.share, x.holders | {str(self.coordinator)}
+        if self.me == str(self.coordinator):
+            share = go.from_ints(go.to_ints(share) + at_grid(values, x.fraction), share.shape[2])
+        return Shared(x.shape, x.fraction, x.bits + 1, share, holders, known=x.known)
+
+    def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
+        share = np.ascontiguousarray(x.share).reshape(*shape, -1)
+        return Shared(shape, x.fraction, x.bits, share, x.holders, None, x.known)
+
     def trace(self, x: Shared, *, bits: int) -> Shared:
         values = np.array([[np.trace(go.to_ints(x.share))]], dtype=object)
         share = go.from_ints(values, x.share.shape[2] + 1)
@@ -445,7 +461,7 @@ class Coordinator(_Party):
     ) -> None:
         await self.net.fold(kind, senders, lambda _, message: add(_for_step(message, step)))
 
-    async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
+    async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
         step = self._next()
         arrived = await self.net.gather(OpenedShare, self.providers)
         words = _total(x, [x.share] + [_words(arrived[p], step, x) for p in self.providers])

@@ -24,7 +24,8 @@ Coefficient = float | Fraction
 
 def coefficient_units(value: Coefficient) -> int:
     """A coefficient in units of 2^-54."""
-    return int(round(value * 2**COEFFICIENT_BITS))
+    units: int = round(value * 2**COEFFICIENT_BITS)
+    return units
 
 
 def scaled_units(value: Coefficient, fraction: int) -> int:
@@ -144,6 +145,22 @@ class Machine(ABC):
     @abstractmethod
     def times_public(self, weights: Floats, x: Shared, *, fraction: int, bits: int) -> Shared:
         """A public matrix times a secret one, rounded; local."""
+
+    @abstractmethod
+    def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:
+        """Every entry times its own public weight, rounded; local."""
+
+    @abstractmethod
+    def plus_public(self, x: Shared, values: Floats) -> Shared:
+        """The matrix plus a public one; local."""
+
+    @abstractmethod
+    def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
+        """The same entries, row by row, in another shape."""
+
+    def above(self, matrices: Sequence[Shared]) -> Shared:
+        """Matrices of one scale, one above the other."""
+        return self.turned(self.beside([self.turned(x) for x in matrices]))
 
     @abstractmethod
     def trace(self, x: Shared, *, bits: int) -> Shared:

@@ -38,7 +38,7 @@ class Simulated(Machine):
 
     def private(
         self,
-        owner: str | None,
+        owner: str | None,  # noqa: ARG002  all owners are one here
         values: Any,
         shape: tuple[int, int],
         fraction: int,
@@ -94,13 +94,24 @@ class Simulated(Machine):
         self._check("public product", values, fraction, bits)
         return Shared(values.shape, fraction, bits, values, _ALL)
 
+    def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:
+        values = self._rounded(public_integers(weights) * x.share, COEFFICIENT_BITS + x.fraction - fraction)
+        self._check("weights", values, fraction, bits)
+        return Shared(x.shape, fraction, bits, values, _ALL)
+
+    def plus_public(self, x: Shared, values: Floats) -> Shared:
+        return Shared(x.shape, x.fraction, x.bits + 1, x.share + at_grid(values, x.fraction), _ALL)
+
+    def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
+        return Shared(shape, x.fraction, x.bits, x.share.reshape(shape), _ALL)
+
     def trace(self, x: Shared, *, bits: int) -> Shared:
         return Shared((1, 1), x.fraction, bits, _objects([[int(np.trace(x.share))]]), _ALL)
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         return self._floats(x, smudge_bits)
 
-    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
+    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:  # noqa: ARG002
         return self._floats(x, 0)
 
     def _floats(self, x: Shared, smudge_bits: int) -> Floats:
@@ -126,6 +137,13 @@ class Simulated(Machine):
 def public_integers(weights: Floats) -> Any:
     """A public matrix as integers at the precision of coefficients."""
     return _objects(np.rint(np.asarray(weights) * 2.0**COEFFICIENT_BITS))
+
+
+def at_grid(values: Floats, fraction: int) -> Any:
+    """A public matrix as integers / 2^fraction."""
+    units = public_integers(values)
+    drop = COEFFICIENT_BITS - fraction
+    return units << -drop if drop <= 0 else (units + (1 << (drop - 1))) >> drop
 
 
 def _objects(values: Any) -> Any:

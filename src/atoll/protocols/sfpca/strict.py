@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.certificate import Certificate, PublicTerms, certify
 from atoll.protocols.sfpca.direct import (
     DATA_FRACTION,
     ROTATION_FRACTION,
-    Directed,
     Inputs,
     at_fraction,
     joint_rotation,
@@ -59,10 +59,20 @@ class Covariance(NamedTuple):
     scale: float
 
 
+class Strict(NamedTuple):
+    """What the strict recipe gives, in units of the data's range."""
+
+    components: Floats | None
+    offset: Floats | None
+    ritz_values: Floats
+    total_variance: float
+    certificate: Certificate
+
+
 async def strict(
     machine: Machine, inputs: Inputs, k: int, receivers: frozenset[str], policy: Policy = POLICIES["default"]
-) -> Directed:
-    """Components from the top of a Krylov sketch."""
+) -> Strict:
+    """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
     total = await total_variance(machine, inputs)
     C = covariance(machine, inputs, policy, total)
@@ -71,15 +81,33 @@ async def strict(
         P = await times_covariance(machine, P, C, policy)
     Q = await orthonormalised(machine, P, policy)
     Y = await times_covariance(machine, Q, C, policy)
-    Z0 = await gram(machine, Y, Q)
     H = await joint_rotation(machine, inputs, rho)
-    values, top = await ritz(machine, H, Z0, k)
-    V = await machine.product(
-        (top, with_norm(Y, 0)), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="components"
+    small = await rotated(machine, H, await grams(machine, Q, Y))
+    opened = await machine.opened(small.Z, smudge_bits=smudge_bits(machine, rho))
+    theta, U = np.linalg.eigh((opened + opened.T) / 2)
+    theta, U = theta[::-1], U[:, ::-1]
+    public = PublicTerms(
+        inputs.columns, machine.parties, policy.gram_fraction, policy.iterations, policy.schedule
     )
-    opened = await machine.released(V, receivers)
-    components = None if opened is None else gram_schmidt(opened)
-    return Directed(components, None, np.maximum(values, 0.0) * C.scale, total)
+    certificate = await certify(machine, small, theta, U, k, public)
+    certificate.check()
+    V = await leading(machine, H, Y, theta[:k], U[:, :k])
+    W = await orthonormal_rows(machine, V)
+    Wu = await machine.product(
+        (W, mean_column(machine, inputs)),
+        ring="deep",
+        fraction=_RESULT_FRACTION,
+        bits=1 + ceil(log2(inputs.columns) / 2),
+        name="offset",
+    )
+    components, offset = await machine.released(W, receivers), await machine.released(Wu, receivers)
+    return Strict(
+        components,
+        None if offset is None else offset[:, 0],
+        np.maximum(theta, 0.0) * C.scale,
+        total,
+        certificate,
+    )
 
 
 async def total_variance(machine: Machine, inputs: Inputs) -> float:
@@ -99,7 +127,7 @@ async def total_variance(machine: Machine, inputs: Inputs) -> float:
 
 
 def covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> Covariance:
-    """Every party's part of C, divided by its trace and a little more, so that rounding keeps it below one."""
+    """Every party's part of C over its trace and a little more, so that rounding keeps it below one."""
     m, n, own, f = inputs.columns, inputs.n, inputs.moments, policy.gram_fraction
     scale = total * (1 + 2.0**-6)
     mean_norm = sqrt(m / scale)  # columns are below one in magnitude
@@ -204,22 +232,71 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
     return await machine.product((A, WP), ring="deep", fraction=P.fraction, bits=1, name="Q")
 
 
-async def ritz(machine: Machine, H: Shared, Z0: Shared, k: int) -> tuple[Floats, Shared]:
-    """The Ritz values, opened, and U_k^T H / theta as a secret matrix."""
-    Z = with_norm(at_fraction(machine, Z0, SMALL_FRACTION, bits=1), 0)
-    HZ = await machine.product((H, Z), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H Z")
-    rotated = await machine.product(
-        (HZ, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H Z H^T"
+class Small(NamedTuple):
+    """The sketch's small matrices in the secret basis: Q C Q^T, Q C^2 Q^T and Q Q^T, rotated."""
+
+    Z: Shared
+    S: Shared
+    N: Shared
+
+
+async def grams(machine: Machine, Q: Shared, Y: Shared) -> Small:
+    """Y Q^T, Y Y^T and Q Q^T in one product."""
+    rho = Q.shape[0]
+    both = await gram(machine, machine.above([Q, Y]), machine.above([Q, Y]))
+    first, second = slice(0, rho), slice(rho, 2 * rho)
+    blocks = [
+        machine.part(both, rows, cols) for rows, cols in ((second, first), (second, second), (first, first))
+    ]
+    return Small(*(at_fraction(machine, block, SMALL_FRACTION, bits=1) for block in blocks))
+
+
+async def rotated(machine: Machine, H: Shared, small: Small) -> Small:
+    """H X H^T for each X."""
+    rho = H.shape[0]
+    left = await machine.product(
+        (H, machine.beside(list(small))), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H X"
     )
-    opened = await machine.opened(rotated, smudge_bits=smudge_bits(machine, H.shape[0]))
-    values, U = np.linalg.eigh((opened + opened.T) / 2)
-    values, U = values[::-1], U[:, ::-1]
-    top = machine.times_public(U[:, :k].T, H, fraction=_RESULT_FRACTION, bits=1)
-    return values, top
+    stacked = machine.above(
+        [machine.part(left, slice(None), slice(i * rho, (i + 1) * rho)) for i in range(3)]
+    )
+    out = await machine.product(
+        (stacked, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
+    )
+    return Small(*(machine.part(out, slice(i * rho, (i + 1) * rho), slice(None)) for i in range(3)))
 
 
-def gram_schmidt(rows: Floats) -> Floats:
-    """Ordered orthonormal rows."""
-    q, r = np.linalg.qr(rows.T)
-    ordered: Floats = (q * np.sign(np.diag(r))).T
-    return ordered
+async def leading(machine: Machine, H: Shared, Y: Shared, theta: Floats, U: Floats) -> Shared:
+    """U_k^T H Y / theta: one power step beyond the Ritz vectors, nearly orthonormal once certified."""
+    bits = 1 + max(0, ceil(-log2(theta[-1])))
+    top = machine.times_public(U.T / theta[:, None], H, fraction=SMALL_FRACTION - bits, bits=bits)
+    return await machine.product(
+        (top, with_norm(Y, 1)), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="components"
+    )
+
+
+async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
+    """Ordered Gram-Schmidt by two Newton steps: the certificate bounds what they start from."""
+    k = V.shape[0]
+    order = np.tril(np.ones((k, k)), -1) + np.eye(k) / 2
+    for _ in range(2):
+        right = with_norm(machine.turned(V), ceil(log2(k) / 2) + 1)
+        E = await machine.product((V, right), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="V V^T")
+        L = machine.weighted(machine.plus_public(E, -np.eye(k)), -order, fraction=_RESULT_FRACTION, bits=1)
+        LV = await machine.product(
+            (L, with_norm(V, ceil(log2(k) / 2) + 1)),
+            ring="deep",
+            fraction=_RESULT_FRACTION,
+            bits=1,
+            name="L V",
+        )
+        V = machine.combine([(1.0, V), (1.0, LV)], bits=1)
+    return V
+
+
+def mean_column(machine: Machine, inputs: Inputs) -> Shared:
+    """u / n, with a double's digits."""
+    own, m = inputs.moments, inputs.columns
+    values = None if own is None else np.array([[(int(v) << 10) // inputs.n] for v in own.u], dtype=object)
+    # DATA_FRACTION + 10 digits of a number below one.
+    return machine.private(None, values, (m, 1), DATA_FRACTION + 10, 1)

@@ -14,6 +14,7 @@ from atoll.errors import ParameterError, RangeOverflow
 from atoll.network import Address
 from atoll.protocols.sfpca import parties
 from atoll.protocols.sfpca.direct import direct
+from atoll.protocols.sfpca.strict import strict
 from atoll.runtime.local import Observer
 
 
@@ -48,6 +49,16 @@ def test_direct_encrypted_equals_plain_pca() -> None:
     for name in ("p0/provider", "p1/provider", "p2/provider"):
         cosines = np.abs(np.sum(results[name].components * exact.components_, axis=1))
         assert cosines.min() > 1 - 1e-12
+
+
+def test_strict_encrypted_equals_plain_pca() -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(200, 12)) * 0.6 ** np.arange(12) @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    results, _ = encrypted(lambda m, i, r: strict(m, i, 3, r), np.array_split(X + 0.3, 2))
+    exact = PCA(3).fit(X)
+    found = results["p1/provider"]
+    assert np.abs(np.sum(found.components * exact.components_, axis=1)).min() > 1 - 1e-8
+    np.testing.assert_allclose(found.components @ found.components.T, np.eye(3), atol=1e-9)
 
 
 def test_nobody_receives_anything_but_ciphertexts_masked_shares_and_openings() -> None:

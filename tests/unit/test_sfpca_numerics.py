@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
 from tests.sfpca_runs import exponent_of, simulate
 
-from atoll.errors import RangeOverflow
+from atoll.errors import RangeOverflow, RunError
 from atoll.protocols.sfpca.direct import direct
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
@@ -122,4 +122,42 @@ def test_strict_agrees_with_scikit_learn() -> None:
     result, machine = simulate(lambda m, i, r: strict(m, i, 5, r), blocks_of(X, 3))
     cosines = np.abs(np.sum(result.components * exact.components_, axis=1))
     assert cosines.min() > 1 - 1e-8
-    assert machine.rounds <= 53
+    assert machine.rounds <= 58
+    assert result.certificate.bound < 0.014
+    np.testing.assert_allclose(
+        result.offset * 2.0 ** exponent_of(X), result.components @ X.mean(axis=0), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(result.components @ result.components.T, np.eye(5), atol=1e-9)
+
+
+def made(spectrum: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Rows whose covariance has exactly this spectrum, up to scale, in a random basis."""
+    rng = np.random.default_rng(seed)
+    m = len(spectrum)
+    basis, _ = np.linalg.qr(rng.normal(size=(m, m)))
+    rows = rng.normal(size=(300, m))
+    left, _, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    return (left * np.sqrt(spectrum)) @ basis.T + 0.1 * rng.normal(size=m)
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "good"),
+    [
+        (0.7 ** np.arange(40.0), True),
+        (1 / (1 + np.arange(40.0)), True),
+        (np.ones(40), False),
+        (np.array([1, 1 - 1e-7] + [0.1] * 38), False),
+        (1 - 0.005 * np.arange(40.0), False),
+    ],
+    ids=["decay", "slow", "flat", "twins", "nearly flat"],
+)
+def test_the_certificate_tells_right_from_wrong(spectrum: np.ndarray, good: bool) -> None:
+    X = made(spectrum)
+    if not good:
+        with pytest.raises(RunError, match="certified"):
+            simulate(lambda m, i, r: strict(m, i, 2, r), blocks_of(X, 3))
+        return
+    result, _ = simulate(lambda m, i, r: strict(m, i, 2, r), blocks_of(X, 3))
+    exact = PCA(2).fit(X)
+    error = np.sqrt(2 * (1 - np.abs(np.sum(result.components * exact.components_, axis=1)).min()))
+    assert error < result.certificate.bound < 0.014

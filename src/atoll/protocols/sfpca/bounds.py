@@ -60,10 +60,13 @@ def layout_for(ring: Ring, rows: int, inner: int, cols: int, right_uses: int = 1
     return best[1]
 
 
-def plan_for(parties: int, job: Job) -> Widths:
-    """The cheapest ring of the family that holds the product, with shifts, truncation and masks."""
+def plan_for(parties: int, job: Job, *, spare: int = 0) -> Widths:
+    """The cheapest ring of the family that holds the product, with shifts, truncation and masks.
+
+    ``spare`` bits are shifted beyond what this product needs, for others with the same left side.
+    """
     rings = family(job.ring)
-    plans = (_widths(ring, parties, job) for ring in rings)
+    plans = (_widths(ring, parties, job, spare) for ring in rings)
     for plan in plans:
         if plan.clearing.mask_bits + parties.bit_length() <= plan.ring.log_q:
             return plan
@@ -74,7 +77,7 @@ def plan_for(parties: int, job: Job) -> Widths:
     )
 
 
-def _widths(ring: Ring, parties: int, job: Job) -> Widths:
+def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
     terms, fraction, bits = job.terms, job.fraction, job.bits
     left, right = terms[0]
     first = job.blocks or layout_for(ring, left.shape[0], left.shape[1], right.shape[1], job.right_uses)
@@ -84,7 +87,7 @@ def _widths(ring: Ring, parties: int, job: Job) -> Widths:
     right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
     # The truncation drops shift + scale - fraction bits, which must hide the noise.
     least = noise_bits(ring, parties, right_bits) + TRUNCATE_MARGIN
-    shift = max(job.least_shift, least + fraction - scale)
+    shift = max(job.least_shift, least + fraction - scale + spare)
     value_bits = scale + shift + bits
     clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, value_bits + MASK_MARGIN)
     shifts = tuple(shift + scale - x.fraction - y.fraction for x, y in terms)

@@ -6,11 +6,13 @@ names, components and offset. rho = k + 24 whatever the data.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from atoll.errors import ParameterError
 from atoll.protocols.sfpca.bounds import plan_for
 from atoll.protocols.sfpca.certificate import Certificate, PublicTerms, certify
 from atoll.protocols.sfpca.direct import (
@@ -165,32 +167,29 @@ def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
 
 async def times_covariance(machine: Machine, P: Shared, C: Covariance, policy: Policy) -> Shared:
     """P C = P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
-    F, f = policy.sketch_fraction, policy.gram_fraction
-    heavy = Job(((P, C.G),), "wide", F, 1, "P C", right_uses=policy.iterations + 1)
-    plan = plan_for(machine.parties, heavy)
-    blocks, shift = plan.layouts[0], plan.shifts[0] + 1  # one bit for the second term's noise
-    Pu = await machine.product(
-        (P, C.u_columns),
-        ring="wide",
-        fraction=F,
-        bits=C.mean_bits + 1,
-        name="P u",
-        blocks=blocks,
-        least_shift=shift,
-    )
+    f = policy.gram_fraction
+    same = covariance_options(machine, P, C, policy)
+    Pu = await machine.product((P, C.u_columns), bits=C.mean_bits + 1, name="P u", **same)
     high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
     b = machine.combine([(-1.0, high), (-(2.0**-f), low)], bits=C.mean_bits + 1)
     pair = machine.beside([b, machine.combine([(2.0**-f, b)], bits=C.mean_bits + 1)])
-    return await machine.product(
-        (P, C.G),
-        (pair, C.u_rows),
-        ring="wide",
-        fraction=F,
-        bits=1,
-        name="P C",
-        blocks=blocks,
-        least_shift=shift,
-    )
+    return await machine.product((P, C.G), (pair, C.u_rows), bits=1, name="P C", **same)
+
+
+def covariance_options(machine: Machine, P: Shared, C: Covariance, policy: Policy) -> dict[str, Any]:
+    """Ring, blocks and shift for both products; the deep ring where means are too large for the wide one."""
+    F = policy.sketch_fraction
+    job = Job(((P, C.G),), "wide", F, C.mean_bits + 1, "P C", right_uses=policy.iterations + 1)
+    try:
+        plan = plan_for(machine.parties, job, spare=2)  # for the noise of the second term
+    except ParameterError:
+        plan = plan_for(machine.parties, replace(job, ring="deep"), spare=2)
+    return {
+        "ring": plan.ring.family,
+        "fraction": F,
+        "blocks": plan.layouts[0],
+        "least_shift": plan.shifts[0],
+    }
 
 
 async def gram(machine: Machine, left: Shared, right: Shared) -> Shared:

@@ -1,6 +1,8 @@
 package product
 
 import (
+	"math/bits"
+
 	"atoll/core/fault"
 	"atoll/core/parallel"
 )
@@ -120,6 +122,13 @@ func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 		return fault.New(fault.Argument, "there is nothing to multiply")
 	}
 	y := terms[0].Right.layout
+	blocks := 0
+	for _, term := range terms {
+		blocks += term.Right.layout.innerBlocks()
+	}
+	if blocks > maxBlocks {
+		return fault.New(fault.Range, "%d blocks to add up, %d are possible", blocks, maxBlocks)
+	}
 	for _, term := range terms {
 		left, right := term.Left, term.Right
 		if left.ring != key.ring || right.ring != key.ring {
@@ -145,6 +154,22 @@ const tile = 512
 
 type accumulators struct{ high0, low0, high1, low1 [tile]uint64 }
 
+// join turns sums of 52-bit halves into sums of 128 bits.
+func (s *accumulators) join() {
+	for i := range tile {
+		s.high0[i], s.low0[i] = joined(s.high0[i], s.low0[i])
+		s.high1[i], s.low1[i] = joined(s.high1[i], s.low1[i])
+	}
+}
+
+func joined(high, low uint64) (uint64, uint64) {
+	sum, carry := bits.Add64(high<<modulusBits, low, 0)
+	return high>>(64-modulusBits) + carry, sum
+}
+
+// maxBlocks: sums of so many 52-bit halves fit 64 bits.
+const maxBlocks = 1 << (64 - modulusBits)
+
 // sumOfProducts fills c0 and c1, transformed, one column of blocks and one
 // modulus at a time.
 func (r *Ring) sumOfProducts(c0, c1 []uint64, terms []Term, y Layout) error {
@@ -158,6 +183,9 @@ func (r *Ring) sumOfProducts(c0, c1 []uint64, terms []Term, y Layout) error {
 				*sums = accumulators{}
 				for t := range terms {
 					r.accumulate(sums, &terms[t], rowBlock, colBlock, l*r.N+from)
+				}
+				if hasIFMA {
+					sums.join()
 				}
 				place := (rowBlock*y.colBlocks()+colBlock)*r.Limbs*r.N + l*r.N + from
 				r.reduceTile(c0[place:place+tile], &sums.high0, &sums.low0, l)
@@ -188,6 +216,13 @@ func (r *Ring) accumulate(sums *accumulators, term *Term, rowBlock, colBlock, of
 		return term.Right.polys[place : place+tile]
 	}
 	c0, c1 := term.Left.c0, term.Left.c1
+	if hasIFMA {
+		for j := range inner {
+			accumulateIFMA(&sums.high0[0], &sums.low0[0], &sums.high1[0], &sums.low1[0],
+				&left(c0, j)[0], &left(c1, j)[0], &right(j)[0], tile)
+		}
+		return
+	}
 	j := 0
 	for ; j+4 <= inner; j += 4 {
 		x := [4][]uint64{left(c0, j), left(c0, j+1), left(c0, j+2), left(c0, j+3)}

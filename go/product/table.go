@@ -54,6 +54,7 @@ type Ring struct {
 	Parameters
 	N, Limbs int
 	sub      []*ring.SubRing
+	twiddles []*twiddles
 	barrett  [][2]uint64
 	// word[l][k] = 2^(64 k) modulo the l-th modulus, to reduce integers of many words.
 	word [][]uint64
@@ -114,7 +115,9 @@ func newRing(parameters Parameters) (*Ring, error) {
 	r := &Ring{Parameters: parameters, N: base.N(), Limbs: len(parameters.Moduli)}
 	for _, sub := range base.SubRings {
 		r.sub = append(r.sub, sub)
-		r.barrett = append(r.barrett, [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]})
+		constant := [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]}
+		r.barrett = append(r.barrett, constant)
+		r.twiddles = append(r.twiddles, newTwiddles(sub, constant))
 	}
 	r.precomputeWords()
 	r.precomputeGarner()
@@ -165,15 +168,13 @@ func (r *Ring) done(poly *[]uint64) { r.buffer.Put(poly) }
 func (r *Ring) limb(poly []uint64, l int) []uint64 { return poly[l*r.N : (l+1)*r.N : (l+1)*r.N] }
 
 func (r *Ring) ntt(poly []uint64) {
-	for l, sub := range r.sub {
-		part := r.limb(poly, l)
-		sub.NTT(part, part)
+	for l, t := range r.twiddles {
+		t.ntt(r.limb(poly, l))
 	}
 }
 
 func (r *Ring) intt(poly []uint64) {
-	for l, sub := range r.sub {
-		part := r.limb(poly, l)
-		sub.INTT(part, part)
+	for l, t := range r.twiddles {
+		t.intt(r.limb(poly, l))
 	}
 }

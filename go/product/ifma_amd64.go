@@ -16,3 +16,18 @@ func scaleIFMA(x *uint64, count int, w, q, inverse uint64)
 
 //go:noescape
 func accumulateIFMA(high0, low0, high1, low1, x, y, b *uint64, count int)
+
+//go:noescape
+func forwardTailIFMA(p *uint64, pairs int, roots *uint64, q, inverse uint64)
+
+//go:noescape
+func backwardTailIFMA(p *uint64, pairs int, roots *uint64, q, inverse uint64)
+
+//go:noescape
+func multiplyIFMA(out, x, y *uint64, count int, q, inverse uint64)
+
+//go:noescape
+func multiplyAddIFMA(sum, x, y *uint64, count int, q, inverse uint64)
+
+//go:noescape
+func multiplySubIFMA(sum, x, y *uint64, count int, q, inverse uint64)

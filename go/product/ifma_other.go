@@ -2,7 +2,7 @@
 
 package product
 
-const hasIFMA = false
+var hasIFMA = false
 
 func forwardIFMA(_, _ *uint64, _ int, _, _, _ uint64) { panic("no such instructions here") }
 
@@ -11,3 +11,13 @@ func backwardIFMA(_, _ *uint64, _ int, _, _, _ uint64) { panic("no such instruct
 func scaleIFMA(_ *uint64, _ int, _, _, _ uint64) { panic("no such instructions here") }
 
 func accumulateIFMA(_, _, _, _, _, _, _ *uint64, _ int) { panic("no such instructions here") }
+
+func forwardTailIFMA(_ *uint64, _ int, _ *uint64, _, _ uint64) { panic("no such instructions here") }
+
+func backwardTailIFMA(_ *uint64, _ int, _ *uint64, _, _ uint64) { panic("no such instructions here") }
+
+func multiplyIFMA(_, _, _ *uint64, _ int, _, _ uint64) { panic("no such instructions here") }
+
+func multiplyAddIFMA(_, _, _ *uint64, _ int, _, _ uint64) { panic("no such instructions here") }
+
+func multiplySubIFMA(_, _, _ *uint64, _ int, _, _ uint64) { panic("no such instructions here") }

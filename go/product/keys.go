@@ -8,7 +8,7 @@ import (
 // Secret is one party's part of the secret key.
 type Secret struct {
 	ring *Ring
-	s    []uint64 // transformed
+	s    []uint64 // transformed and prepared
 }
 
 // String keeps the key out of logs.
@@ -25,16 +25,19 @@ func NewSecret(r *Ring, seed []byte) (*Secret, error) {
 	k := &Secret{ring: r, s: make([]uint64, r.Limbs*r.N)}
 	r.ternary(k.s, newStream(seed, forSecret, []byte(r.Family), 0))
 	r.ntt(k.s)
+	r.prepare(k.s)
 	return k, nil
 }
 
 // Ring is the ring the key belongs to.
 func (k *Secret) Ring() *Ring { return k.ring }
 
-// PublicKey encrypts for the collective key: (-a s + e, a), both transformed.
+// PublicKey encrypts for the collective key: (-a s + e, a), both transformed and
+// prepared; first is -a s + e as it travels.
 type PublicKey struct {
-	ring *Ring
-	b, a []uint64
+	ring  *Ring
+	b, a  []uint64
+	first []byte
 }
 
 // PublicKeyShare is one party's part of the public key, -a s_i + e_i, where a
@@ -60,8 +63,11 @@ func NewPublicKey(r *Ring, shares [][]byte, common []byte) (*PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := &PublicKey{ring: r, b: b, a: make([]uint64, r.Limbs*r.N)}
+	key := &PublicKey{ring: r, b: b, a: make([]uint64, r.Limbs*r.N), first: make([]byte, r.PolySize())}
+	r.packResidues(key.first, b, r.N)
 	r.uniform(key.a, newStream(common, forCommon, nil, 0))
+	r.prepare(key.b)
+	r.prepare(key.a)
 	return key, nil
 }
 
@@ -70,7 +76,7 @@ func (p *PublicKey) Write(out []byte) error {
 	if err := checkRoom(out, p.ring.PolySize()); err != nil {
 		return err
 	}
-	p.ring.packResidues(out, p.b, p.ring.N)
+	copy(out, p.first)
 	return nil
 }
 

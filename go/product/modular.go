@@ -52,8 +52,24 @@ func (r *Ring) addInto(x, y []uint64, count int) {
 	}
 }
 
-// mulAddInto adds x*y to sum, coefficient by coefficient (transformed polynomials).
+// prepare turns a transformed polynomial into a factor for the functions below.
+func (r *Ring) prepare(poly []uint64) {
+	if !hasIFMA {
+		return
+	}
+	for l, t := range r.twiddles {
+		scaleIFMA(&r.limb(poly, l)[0], r.N, t.lift, t.q, t.inverse)
+	}
+}
+
+// mulAddInto adds x times the prepared factor y to sum (transformed polynomials).
 func (r *Ring) mulAddInto(sum, x, y []uint64) {
+	if hasIFMA {
+		for l, t := range r.twiddles {
+			multiplyAddIFMA(&r.limb(sum, l)[0], &r.limb(x, l)[0], &r.limb(y, l)[0], r.N, t.q, t.inverse)
+		}
+		return
+	}
 	for l, q := range r.Moduli {
 		s, a, b := r.limb(sum, l), r.limb(x, l), r.limb(y, l)
 		constant := r.barrett[l]
@@ -63,8 +79,14 @@ func (r *Ring) mulAddInto(sum, x, y []uint64) {
 	}
 }
 
-// mulSubInto subtracts x*y from sum.
+// mulSubInto subtracts x times the prepared factor y from sum.
 func (r *Ring) mulSubInto(sum, x, y []uint64) {
+	if hasIFMA {
+		for l, t := range r.twiddles {
+			multiplySubIFMA(&r.limb(sum, l)[0], &r.limb(x, l)[0], &r.limb(y, l)[0], r.N, t.q, t.inverse)
+		}
+		return
+	}
 	for l, q := range r.Moduli {
 		s, a, b := r.limb(sum, l), r.limb(x, l), r.limb(y, l)
 		constant := r.barrett[l]
@@ -74,8 +96,14 @@ func (r *Ring) mulSubInto(sum, x, y []uint64) {
 	}
 }
 
-// mulInto sets out = x*y.
+// mulInto sets out = x times the prepared factor y.
 func (r *Ring) mulInto(out, x, y []uint64) {
+	if hasIFMA {
+		for l, t := range r.twiddles {
+			multiplyIFMA(&r.limb(out, l)[0], &r.limb(x, l)[0], &r.limb(y, l)[0], r.N, t.q, t.inverse)
+		}
+		return
+	}
 	for l, q := range r.Moduli {
 		s, a, b := r.limb(out, l), r.limb(x, l), r.limb(y, l)
 		constant := r.barrett[l]

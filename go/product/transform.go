@@ -2,14 +2,17 @@ package product
 
 import "github.com/tuneinsight/lattigo/v6/ring"
 
-// twiddles are the roots of one modulus for the vectorised transform: in base
-// 2^52 for the steps that work on eight residues at once, and Lattigo's own, in
-// base 2^64, for the last three. Order and results are those of Lattigo's.
+// twiddles are the roots of one modulus for the vectorised transform, times 2^52.
+// Order and results are those of Lattigo's transform, which is used where the
+// processor has no such vectors.
 type twiddles struct {
 	sub               *ring.SubRing
 	q, inverse        uint64
 	forward, backward []uint64
-	shrink            uint64 // 1/N
+	// For the steps within sixteen residues: three vectors of roots for each.
+	forwardTail, backwardTail []uint64
+	shrink                    uint64 // 1/N
+	lift                      uint64 // 2^104, which brings a factor to base 2^52
 }
 
 const lanes = 8
@@ -29,8 +32,24 @@ func newTwiddles(sub *ring.SubRing, barrett [2]uint64) *twiddles {
 		t.forward = append(t.forward, convert(sub.RootsForward[i]))
 		t.backward = append(t.backward, convert(sub.RootsBackward[i]))
 	}
+	t.forwardTail, t.backwardTail = tail(t.forward), tail(t.backward)
 	t.shrink = convert(sub.NInv)
+	t.lift = mulMod(base, base, q, barrett)
 	return t
+}
+
+// tail arranges the roots of the three steps within sixteen residues lane by lane.
+func tail(roots []uint64) []uint64 {
+	n := len(roots)
+	var out []uint64
+	for pair := range n / (2 * lanes) {
+		for _, half := range []int{4, 2, 1} {
+			for lane := range lanes {
+				out = append(out, roots[(n+2*lanes*pair)/(2*half)+lane/half])
+			}
+		}
+	}
+	return out
 }
 
 func (t *twiddles) ntt(p []uint64) {
@@ -45,9 +64,7 @@ func (t *twiddles) ntt(p []uint64) {
 			forwardIFMA(&p[x], &p[x+half], half, t.forward[groups+i], t.q, t.inverse)
 		}
 	}
-	for half := lanes / 2; half >= 1; half /= 2 {
-		t.forwardScalar(p, half)
-	}
+	forwardTailIFMA(&p[0], n/(2*lanes), &t.forwardTail[0], t.q, t.inverse)
 }
 
 func (t *twiddles) intt(p []uint64) {
@@ -56,9 +73,7 @@ func (t *twiddles) intt(p []uint64) {
 		return
 	}
 	n := len(p)
-	for half := 1; half < lanes; half *= 2 {
-		t.backwardScalar(p, half)
-	}
+	backwardTailIFMA(&p[0], n/(2*lanes), &t.backwardTail[0], t.q, t.inverse)
 	for groups, half := n/2/lanes, lanes; half < n; groups, half = groups/2, 2*half {
 		for i := range groups {
 			x := 2 * i * half
@@ -66,30 +81,4 @@ func (t *twiddles) intt(p []uint64) {
 		}
 	}
 	scaleIFMA(&p[0], n, t.shrink, t.q, t.inverse)
-}
-
-func (t *twiddles) forwardScalar(p []uint64, half int) {
-	q, constant := t.q, t.sub.MRedConstant
-	roots := t.sub.RootsForward[len(p)/2/half:]
-	for i, x := 0, 0; x < len(p); i, x = i+1, x+2*half {
-		w := roots[i]
-		left, right := p[x:x+half], p[x+half:x+2*half]
-		for k := range left {
-			u, v := left[k], ring.MRed(right[k], w, q, constant)
-			left[k], right[k] = addMod(u, v, q), subMod(u, v, q)
-		}
-	}
-}
-
-func (t *twiddles) backwardScalar(p []uint64, half int) {
-	q, constant := t.q, t.sub.MRedConstant
-	roots := t.sub.RootsBackward[len(p)/2/half:]
-	for i, x := 0, 0; x < len(p); i, x = i+1, x+2*half {
-		w := roots[i]
-		left, right := p[x:x+half], p[x+half:x+2*half]
-		for k := range left {
-			u, v := left[k], right[k]
-			left[k], right[k] = addMod(u, v, q), ring.MRed(subMod(u, v, q), w, q, constant)
-		}
-	}
 }

@@ -31,3 +31,6 @@ func multiplyAddIFMA(sum, x, y *uint64, count int, q, inverse uint64)
 
 //go:noescape
 func multiplySubIFMA(sum, x, y *uint64, count int, q, inverse uint64)
+
+//go:noescape
+func accumulate4IFMA(high0, low0, high1, low1, x, y, b *uint64, count, left, right int)

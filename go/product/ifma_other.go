@@ -21,3 +21,5 @@ func multiplyIFMA(_, _, _ *uint64, _ int, _, _ uint64) { panic("no such instruct
 func multiplyAddIFMA(_, _, _ *uint64, _ int, _, _ uint64) { panic("no such instructions here") }
 
 func multiplySubIFMA(_, _, _ *uint64, _ int, _, _ uint64) { panic("no such instructions here") }
+
+func accumulate4IFMA(_, _, _, _, _, _, _ *uint64, _, _, _ int) { panic("no such instructions here") }

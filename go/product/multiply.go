@@ -217,7 +217,12 @@ func (r *Ring) accumulate(sums *accumulators, term *Term, rowBlock, colBlock, of
 	}
 	c0, c1 := term.Left.c0, term.Left.c1
 	if hasIFMA {
-		for j := range inner {
+		j := 0
+		for ; j+4 <= inner; j += 4 {
+			accumulate4IFMA(&sums.high0[0], &sums.low0[0], &sums.high1[0], &sums.low1[0],
+				&left(c0, j)[0], &left(c1, j)[0], &right(j)[0], tile, 8*length, 8*cols*length)
+		}
+		for ; j < inner; j++ {
 			accumulateIFMA(&sums.high0[0], &sums.low0[0], &sums.high1[0], &sums.low1[0],
 				&left(c0, j)[0], &left(c1, j)[0], &right(j)[0], tile)
 		}

@@ -19,9 +19,11 @@ from atoll.crypto.hazmat.product import (
 from atoll.errors import ParameterError
 from atoll.protocols.sfpca.shared import Job, Shared
 
-# What a polynomial costs, relative to the transforms of one: encrypting and sending a left one, making,
-# sending and refreshing an output, encoding a right one. Measured on one core.
-_LEFT_COST, _OUT_COST, _RIGHT_COST = 3.0, 5.0, 1.0
+# What a polynomial costs, relative to each other: encrypting and sending a left one; making, sending and
+# refreshing an output; encoding a right one, which is never sent.
+_LEFT_COST, _OUT_COST, _RIGHT_COST = 4.0, 7.0, 0.8
+_RIGHT_MEMORY = 1 << 30
+"""Bytes that an encoded right side may take where another cut takes less."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def layout_for(ring: Ring, rows: int, inner: int, cols: int, right_uses: int = 1
                 + _OUT_COST * layout.out_polys
                 + _RIGHT_COST * layout.right_polys / right_uses
             )
+            if layout.right_polys * ring.degree * ring.limbs * 8 > _RIGHT_MEMORY:
+                cost *= 1000
             if best is None or cost < best[0]:
                 best = (cost, layout)
     if best is None:

@@ -107,6 +107,8 @@ def summation(secure_sum: str = "shares", sum_options: dict[str, Any] | None = N
 SUMS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in secure_sums.METHODS),
     ("masks", {"dropouts": 1}),
+    ("paillier", {"encoding": "exponent"}),
+    ("lattice", {"key": "server"}),
 ]
 """Every secure sum, with the options that change its messages."""
 

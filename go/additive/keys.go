@@ -56,7 +56,7 @@ func Keygen(set uint8, width int, seedBytes, secret, public []byte, insecure boo
 	ph.key = identify(ph, public[headerSize:])
 	sh.key = ph.key
 	ph.write(public)
-	writeSecret(sh, from, reference, secret)
+	writeSecret(sh, from, secret)
 	return nil
 }
 
@@ -87,7 +87,7 @@ func KeyShare(set uint8, width int, referenceBytes, seedBytes, secret, share []b
 	kh.key = identify(kh, share[headerSize:])
 	sh.key = kh.key
 	kh.write(share)
-	writeSecret(sh, from, reference, secret)
+	writeSecret(sh, from, secret)
 	return nil
 }
 
@@ -262,9 +262,8 @@ func identify(h header, body []byte) (id keyID) {
 	return id
 }
 
-func writeSecret(h header, from, reference seed, out []byte) {
+func writeSecret(h header, from seed, out []byte) {
 	copy(out[headerSize:], from[:])
-	copy(out[headerSize+SeedBytes:], reference[:])
 	h.write(out)
 }
 

@@ -149,7 +149,7 @@ func (h header) size(ctx *context) int {
 	polynomials := h.width * len(ctx.rings) * ctx.n * residueBytes
 	switch h.kind {
 	case kindSecretKey, kindSecretShare:
-		return headerSize + 2*SeedBytes
+		return headerSize + SeedBytes
 	case kindKeyShare:
 		return headerSize + SeedBytes + polynomials
 	case kindPublicKey:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from atoll.data.island import Island
-from atoll.errors import AtollError
-from atoll.estimators.decomposition import PCA
-from atoll.estimators.summation import secure_sum
-from atoll.runtime.faults import Faults
-from atoll.runtime.local import LocalEngine
-from atoll.runtime.result import Result, load_result
-from atoll.study.model import Study
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from atoll.data.island import Island
+    from atoll.errors import AtollError
+    from atoll.estimators.decomposition import PCA
+    from atoll.estimators.summation import secure_sum
+    from atoll.runtime.faults import Faults
+    from atoll.runtime.local import LocalEngine
+    from atoll.runtime.result import Result, load_result
+    from atoll.runtime.studies import load_study
+    from atoll.study.model import Study
 
 __version__ = "0.1.0"
 
@@ -22,5 +27,33 @@ __all__ = [
     "Result",
     "Study",
     "load_result",
+    "load_study",
     "secure_sum",
 ]
+
+# Public names are imported when first used: the command line and each module alone start without
+# pandas and scikit-learn, which take seconds to import.
+_HOMES = {
+    "PCA": "atoll.estimators.decomposition",
+    "AtollError": "atoll.errors",
+    "Faults": "atoll.runtime.faults",
+    "Island": "atoll.data.island",
+    "LocalEngine": "atoll.runtime.local",
+    "Result": "atoll.runtime.result",
+    "Study": "atoll.study.model",
+    "load_result": "atoll.runtime.result",
+    "load_study": "atoll.runtime.studies",
+    "secure_sum": "atoll.estimators.summation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'atoll' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -20,6 +20,8 @@ AtollError                      exit 1
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -60,9 +62,15 @@ class RangeOverflow(DataError, OverflowError):
 
 
 class StudyError(AtollError, ValueError):
-    """A study is wrong."""
+    """A study is wrong. ``path`` says where, in a study file's own keys: ``("party", 1, "roles", 0)``."""
 
     exit_code = 4
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, path: tuple[str | int, ...] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.path = path
 
 
 class NotReleased(AtollError, AttributeError):
@@ -115,3 +123,15 @@ class MissingComponent(AtollError, ImportError):
     """An optional part of Atoll is not installed here."""
 
     exit_code = 7
+
+
+class PrivacyWarning(UserWarning):
+    """A study runs as asked, but discloses more than its user may expect."""
+
+
+def one_of(given: str, known: Iterable[str], what: str = "one of") -> str:
+    """A hint that lists what is known, led by the name that was probably meant."""
+    known = list(known)
+    near = difflib.get_close_matches(given, known, n=1)
+    listing = f"{what} {', '.join(known)}"
+    return f"did you mean {near[0]!r}? {listing}" if near else listing

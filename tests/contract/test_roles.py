@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.examples import EXAMPLES, Example, pppca
 
 from atoll.codec import Decoder, Message
@@ -94,6 +95,23 @@ def test_a_role_receives_only_what_the_study_says(name: str) -> None:
         received[address.role] |= {type(decoder.decode(data)) for _, data in inbox if data is not None}
     for role, kinds in received.items():
         assert kinds <= allowed[role], role
+
+
+def test_providers_receive_shares_mean_n_and_t_and_the_server_only_sums_of_shares() -> None:
+    example = pppca()
+    study = structs.replace(example.study, release={"components": ("provider",), "scores": ("consumer",)})
+    decoder = Decoder[Message](protocol_of("pppca").all_messages(study))
+    inboxes = tapped(Example(study, example.islands)).inboxes
+    received: dict[str, set[str]] = defaultdict(set)
+    for address, inbox in inboxes.items():
+        received[address.role] |= {
+            type(decoder.decode(data)).__name__ for _, data in inbox if data is not None
+        }
+    assert received == {
+        "provider": {"AgreedColumns", "ShareSeed", "JointMean", "Transfer"},
+        "server": {"Columns", "ShareSum"},
+        "consumer": {"Projection"},
+    }
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

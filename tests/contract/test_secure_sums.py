@@ -212,7 +212,7 @@ def test_a_receiver_that_asks_for_too_much_is_refused() -> None:
 
     contributors = tuple(Address(f"i{i}", "contributor") for i in range(5))
     session = masks.Masks(
-        Net(), None, contributors=contributors, receivers=(Address("r", "receiver"),), session="s",
+        Net(), None, contributors=contributors, receivers=(Address("r", "receiver"),), session="s", longest=1,
         options={"dropouts": 1},
     )  # fmt: skip
     with pytest.raises(MessageError, match="may not see"):

@@ -121,6 +121,7 @@ def awkward_tables(draw: st.DrawFn) -> tuple[list[np.ndarray], bool]:
     return np.split(X, cuts), kind == "scales"
 
 
+@pytest.mark.filterwarnings("ignore::atoll.errors.PrivacyWarning")
 @given(awkward_tables())
 def test_awkward_tables(case: tuple[list[np.ndarray], bool]) -> None:
     islands, standardize = case
@@ -188,6 +189,12 @@ def test_meta_is_exact_when_nothing_is_truncated_and_close_when_it_is() -> None:
     exact = sklearn.decomposition.PCA(2, svd_solver="full").fit(np.vstack(islands))
     cosines = np.abs(np.sum(truncated.components_ * exact.components_, axis=1))
     assert cosines[0] > 0.999
+
+
+def test_a_table_with_fewer_rows_than_columns_warns() -> None:
+    X = np.random.default_rng(0).normal(size=(5, 8))
+    with pytest.warns(atoll.errors.PrivacyWarning, match="5 rows for 8 columns"):
+        atoll.PCA(2).fit([X[:2], X[2:]])
 
 
 def test_separate_gives_each_island_its_own() -> None:

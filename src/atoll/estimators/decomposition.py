@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atoll.data.island import Island, as_islands
-from atoll.errors import ParameterError
+from atoll.errors import ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run
 from atoll.protocols.base import MIN_ISLANDS
 from atoll.runtime.execute import Run
@@ -20,11 +21,14 @@ from atoll.study.model import Study
 # scikit-learn's tools set random_state wherever it exists, so it is never an error.
 _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
-    "pppca": (*_ALWAYS, "secure_sum", "standardize", "dropouts"),
+    "pppca": (*_ALWAYS, "secure_sum", "standardize"),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
 }
 """The options that mean something to each protocol."""
+
+_SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
+"""The options that belong to a secure sum."""
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,8 +40,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How many components; a share of the variance between 0 and 1; or None for all.
     protocol : "pppca", "meta" or "separate"
         How the islands work together: by secure sums (PPPCA), or one of two baselines.
-    secure_sum : "shares" or "masks"
-        How sums are hidden: additive shares, or pairwise masks that survive ``dropouts``.
+    secure_sum : "shares", "masks", "paillier" or "lattice"
+        How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
+        encryption under the server's key; lattice encryption under a ``key`` that is "collective"
+        (shared by all islands) or the "server"'s.
     standardize : bool
         Divide every column by its joint standard deviation.
     dropouts : int
@@ -118,7 +124,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             raise ParameterError(
                 f"there is no protocol {self.protocol!r}", hint=f"one of {', '.join(map(repr, _USED))}"
             )
-        refuse_meaningless(self, _USED[self.protocol], f"protocol={self.protocol!r}")
+        used = (*_USED[self.protocol], *_SUM_OPTIONS.get(self.secure_sum, ()))
+        refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
         tables = as_islands(islands)
         if len(tables) < MIN_ISLANDS:
             raise ParameterError(
@@ -126,7 +133,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
         self._take(run(self._study(tables), tables, self.engine))
+        self._warn_of_few_rows()
         return self
+
+    def _warn_of_few_rows(self) -> None:
+        if self.protocol == "pppca" and self.n_samples_ <= self.n_features_in_:
+            warnings.warn(
+                f"the joint table has {self.n_samples_} rows for {self.n_features_in_} columns: its mean and "
+                "covariance, which the server learns, then say much about single rows",
+                PrivacyWarning,
+                stacklevel=3,
+            )
 
     def _study(self, islands: dict[str, Island]) -> Study:
         joint = self.protocol != "separate"
@@ -138,7 +155,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             secure_sum=self.secure_sum,
             partition=self.partition,
             parties=parties(islands, "provider", *(("server", "consumer") if joint else ())),
-            sum_options={"dropouts": self.dropouts} if self.dropouts else {},
+            sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
             parameters={"n_components": _plain(self.n_components), "standardize": bool(self.standardize)},
             release=release if joint else {"models": ("provider",)},
         )

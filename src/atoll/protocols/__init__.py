@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from atoll.errors import StudyError
+from atoll.errors import StudyError, one_of
 from atoll.protocols import baselines, pppca, summation
 from atoll.protocols.base import Learned, Protocol, check_study
 
@@ -17,5 +17,9 @@ __all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]
 def protocol_of(name: str) -> Protocol:
     """The protocol called ``name``."""
     if name not in PROTOCOLS:
-        raise StudyError(f"there is no protocol called {name!r}", hint=f"one of {', '.join(PROTOCOLS)}")
+        raise StudyError(
+            f"there is no protocol called {name!r}",
+            hint=one_of(name, PROTOCOLS),
+            path=("study", "protocol"),
+        )
     return PROTOCOLS[name]

@@ -10,7 +10,7 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.codec import Message
-from atoll.errors import StudyError
+from atoll.errors import ParameterError, StudyError, one_of
 from atoll.network import Address, Network, Record
 from atoll.study.model import Parameters, Study
 
@@ -59,6 +59,8 @@ class Output(NamedTuple):
     values: tuple[str, ...]
     roles: tuple[str, ...]
     holder: str
+    words: str = ""
+    """The output in plain words, for ``atoll review``."""
 
 
 class Expectation(NamedTuple):
@@ -86,6 +88,7 @@ class Protocol:
     adversary: str
     single_roles: frozenset[str]
     """Roles that exactly one party plays."""
+    analysis: str = "pca"
     uses_sum: bool = True
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
@@ -94,7 +97,7 @@ class Protocol:
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""
-        return self.messages + (secure_sums.method(study.secure_sum).messages if self.uses_sum else ())
+        return self.messages + (secure_sums.chosen(study).messages if self.uses_sum else ())
 
 
 MIN_ISLANDS = 2
@@ -102,59 +105,107 @@ MIN_ISLANDS = 2
 
 def check_study(protocol: Protocol, study: Study) -> None:
     """Refuse a study that the protocol cannot run, before anybody sees it."""
+    if study.analysis != protocol.analysis:
+        raise StudyError(
+            f"{protocol.name} does not do the analysis {study.analysis!r}",
+            hint=f"analysis = {protocol.analysis!r}",
+            path=("study", "analysis"),
+        )
     _check_parties(protocol, study)
+    _check_players(protocol, study)
     _check_releases(protocol, study)
     if study.partition not in protocol.partitions:
         raise StudyError(
             f"{protocol.name} does not run on data split by partition={study.partition!r}",
-            hint=f"one of {', '.join(protocol.partitions)}",
+            hint=one_of(study.partition, protocol.partitions),
+            path=("study", "partition"),
         )
     study.read_parameters(protocol.parameters)
     if protocol.uses_sum:
-        method = secure_sums.method(study.secure_sum)
-        secure_sums.read_options(method, study.sum_options)
+        _check_sum(protocol, study)
     protocol.check(study)
 
 
+def _check_sum(protocol: Protocol, study: Study) -> None:
+    contributors = sum(len(study.who(role)) for role in protocol.data_roles)
+    method = secure_sums.chosen(study)
+    try:
+        method.check(contributors, secure_sums.read_options(method, study.sum_options))
+    except ParameterError as error:
+        raise StudyError(error.message, hint=error.hint, path=("sum",)) from None
+
+
 def _check_parties(protocol: Protocol, study: Study) -> None:
-    names = [party.name for party in study.parties]
-    for name in names:
-        if names.count(name) > 1:
-            raise StudyError(f"party {name!r} is named twice", hint="merge its roles: roles = [...]")
-        if not name or "/" in name:
-            raise StudyError(f"a party cannot be called {name!r}", hint="a name without '/'")
-    for party in study.parties:
-        for role in party.roles:
+    seen: set[str] = set()
+    for i, party in enumerate(study.parties):
+        if party.name in seen:
+            raise StudyError(
+                f"party {party.name!r} is named twice",
+                hint="merge its roles: roles = [...]",
+                path=("party", i, "name"),
+            )
+        if not party.name or "/" in party.name:
+            raise StudyError(
+                f"a party cannot be called {party.name!r}",
+                hint="a name without '/'",
+                path=("party", i, "name"),
+            )
+        seen.add(party.name)
+        for j, role in enumerate(party.roles):
             if role not in protocol.roles:
                 raise StudyError(
                     f"party {party.name!r} has the unknown role {role!r}",
-                    hint=f"the roles of {protocol.name} are {', '.join(protocol.roles)}",
+                    hint=one_of(role, protocol.roles, f"the roles of {protocol.name} are"),
+                    path=("party", i, "roles", j),
                 )
+            if role in party.roles[:j]:
+                raise StudyError(
+                    f"party {party.name!r} has the role {role!r} twice", path=("party", i, "roles", j)
+                )
+
+
+def _check_players(protocol: Protocol, study: Study) -> None:
     for role in protocol.roles:
-        players = len(study.who(role))
-        if role in protocol.single_roles and players != 1:
-            raise StudyError(f"{protocol.name} needs exactly one {role}, the study names {players}")
-        if role in protocol.data_roles and players < MIN_ISLANDS:
+        playing = [i for i, party in enumerate(study.parties) if role in party.roles]
+        if role in protocol.single_roles and len(playing) != 1:
             raise StudyError(
-                f"{protocol.name} needs at least {MIN_ISLANDS} islands ({role}), the study names {players}",
+                f"{protocol.name} needs exactly one {role}, the study names {len(playing)}",
+                hint=f"give one party roles = [..., {role!r}]",
+                path=("party", playing[1], "roles") if playing else ("party",),
+            )
+        if role in protocol.data_roles and len(playing) < MIN_ISLANDS:
+            raise StudyError(
+                f"{protocol.name} needs at least {MIN_ISLANDS} islands ({role}), "
+                f"the study names {len(playing)}",
                 hint="with one island there is nothing to hide from: use scikit-learn",
+                path=("party",),
             )
 
 
 def _check_releases(protocol: Protocol, study: Study) -> None:
-    parties = {party.name: party.roles for party in study.parties}
     for output, targets in study.release.items():
         if output not in protocol.outputs:
             raise StudyError(
                 f"release names the output {output!r}, which {protocol.name} does not have",
-                hint=f"its outputs are {', '.join(protocol.outputs)}",
+                hint=one_of(output, protocol.outputs, "its outputs are"),
+                path=("release", output),
             )
-        for target in targets:
-            roles = parties.get(target, (target,))
-            if not set(roles) & set(protocol.roles):
-                raise StudyError(f"release of {output!r} names {target!r}, neither a role nor a party here")
-            if not set(roles) & set(protocol.outputs[output].roles):
-                raise StudyError(
-                    f"{protocol.name} cannot release {output!r} to {target!r}",
-                    hint=f"it can go to {', '.join(protocol.outputs[output].roles)}",
-                )
+        for j, target in enumerate(targets):
+            _check_target(protocol, study, output, j, target)
+
+
+def _check_target(protocol: Protocol, study: Study, output: str, j: int, target: str) -> None:
+    parties = {party.name: party.roles for party in study.parties}
+    roles = parties.get(target, (target,))
+    if not set(roles) & set(protocol.roles):
+        raise StudyError(
+            f"release of {output!r} names {target!r}, neither a role nor a party here",
+            hint=one_of(target, [*protocol.roles, *parties]),
+            path=("release", output, j),
+        )
+    if not set(roles) & set(protocol.outputs[output].roles):
+        raise StudyError(
+            f"{protocol.name} cannot release {output!r} to {target!r}",
+            hint=f"it can go to {', '.join(protocol.outputs[output].roles)}",
+            path=("release", output, j),
+        )

@@ -25,17 +25,17 @@ from atoll.network import Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import Decomposition, decompose, standard_scale
-from atoll.protocols.pppca import (
+from atoll.protocols.pppca import PPPCAParameters, check
+from atoll.protocols.released import (
     CONSUMER,
     OUTPUTS,
     PROVIDER,
     SERVER,
     Model,
-    PPPCAParameters,
     SampleCount,
     Variances,
-    check,
     named,
+    receive_released,
     send_released,
 )
 from atoll.study.model import Study
@@ -101,13 +101,7 @@ async def meta_provider(net: Network, study: Study, island: Island, record: Reco
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
     await net.send(server, await net.compute(local_components, local, p.n_components))
-    known: Outputs = {}
-    if study.releases("components", net.me):
-        known |= named(await net.receive(Model, server))
-    if study.releases("explained_variance", net.me):
-        known |= named(await net.receive(Variances, server))
-    if study.releases("n_samples", net.me):
-        known |= named(await net.receive(SampleCount, server))
+    known = await receive_released(net, study, server)
     return learned(study, net.me, META_OUTPUTS, known)
 
 
@@ -123,14 +117,7 @@ async def meta_server(net: Network, study: Study, island: Island | None, record:
 
 
 async def meta_consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
-    known: Outputs = {}
-    for output, kind in (
-        ("components", Model),
-        ("explained_variance", Variances),
-        ("n_samples", SampleCount),
-    ):
-        if study.releases(output, net.me):
-            known |= named(await net.receive(kind, study.the(SERVER)))
+    known = await receive_released(net, study, study.the(SERVER))
     return learned(study, net.me, META_OUTPUTS, known)
 
 

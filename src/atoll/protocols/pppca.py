@@ -18,7 +18,6 @@ Columns are agreed on first. Standardising is done by the server, on C.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,24 @@ from atoll.errors import ParameterError, PartyLeft, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.protocols import handshake
-from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, Protocol, learned
 from atoll.protocols.decompose import Decomposition, check_components, decompose, standard_scale
+from atoll.protocols.released import (
+    CONSUMER,
+    OUTPUTS,
+    PROVIDER,
+    SERVER,
+    Model,
+    Projection,
+    SampleCount,
+    Variances,
+    joined_scores,
+    labelled,
+    named,
+    receive_released,
+    send_released,
+)
 from atoll.study.model import Parameters, Study
-
-PROVIDER, SERVER, CONSUMER = "provider", "server", "consumer"
 
 
 class PPPCAParameters(Parameters, frozen=True):
@@ -63,37 +75,6 @@ class Transfer(Message, frozen=True):
 
     components: np.ndarray[Any, Any]
     scale: np.ndarray[Any, Any] | None
-
-
-class Model(Message, frozen=True):
-    """Server -> consumer: what projects new rows."""
-
-    components: np.ndarray[Any, Any]
-    mean: np.ndarray[Any, Any]
-    scale: np.ndarray[Any, Any] | None
-    columns: tuple[str, ...] | None
-
-
-class Variances(Message, frozen=True):
-    """Server -> provider, consumer: explained and total variance."""
-
-    explained_variance: np.ndarray[Any, Any]
-    total_variance: float
-    noise_variance: float
-
-
-class SampleCount(Message, frozen=True):
-    """Server -> consumer: n."""
-
-    n_samples: int
-
-
-class Projection(Message, frozen=True):
-    """Provider -> consumer: X'_i, with labels where the study names them."""
-
-    scores: np.ndarray[Any, Any]
-    labels: np.ndarray[Any, Any] | None
-    classes: tuple[str, ...]
 
 
 # ---- steps ----
@@ -145,7 +126,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
-    sums = secure_sums.session(study, net, record, contributors=study.who(PROVIDER), receivers=(server,))
+    sums = _session(net, study, record, len(agreed.names))
     await sums.open()
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await net.receive(JointMean, server)  # Alg 2, l.3
@@ -158,7 +139,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
         for consumer_address in _score_receivers(study):
             scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
-            await net.send(consumer_address, _labelled(scores, island, p.label))
+            await net.send(consumer_address, labelled(scores, island, p.label))
     if study.releases("explained_variance", net.me):
         known |= named(await net.receive(Variances, server))
     return learned(study, net.me, OUTPUTS, known)
@@ -169,7 +150,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     agreed = await handshake.check(net, providers, p.columns)
     d = len(agreed.names)
     check_components(p.n_components, d, d)
-    sums = secure_sums.session(study, net, record, contributors=providers, receivers=(net.me,))
+    sums = _session(net, study, record, d)
     await sums.open()
     n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3
     _check_rows(n, p.n_components, d)
@@ -192,14 +173,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
 
 
 async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
-    known: Outputs = {}
-    server = study.the(SERVER)
-    if study.releases("components", net.me):
-        known |= named(await net.receive(Model, server))
-    if study.releases("explained_variance", net.me):
-        known |= named(await net.receive(Variances, server))
-    if study.releases("n_samples", net.me):
-        known |= named(await net.receive(SampleCount, server))
+    known = await receive_released(net, study, study.the(SERVER))
     if study.releases("scores", net.me):
         # Whoever left during the first sum is not part of the study's result.
         absent: set[Address] | None = set() if study.sum_options.get("dropouts") else None
@@ -209,6 +183,17 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 
 
 # ---- what the roles share ----
+
+
+def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=study.who(PROVIDER),
+        receivers=study.who(SERVER),
+        longest=1 + d + d * (d + 1) // 2,
+    )
 
 
 def _needs_transfer(study: Study, provider_address: Address) -> bool:
@@ -235,64 +220,15 @@ def _check_unchanged(before: frozenset[Address], after: frozenset[Address]) -> N
         )
 
 
-async def send_released(
-    net: Network, study: Study, addresses: Iterable[Address], model: Model, variances: Variances, n: int
-) -> None:
-    """Hand every role what the study releases to it."""
-    for address in addresses:
-        if study.releases("components", address):
-            await net.send(address, model)
-        if study.releases("explained_variance", address):
-            await net.send(address, variances)
-        if study.releases("n_samples", address):
-            await net.send(address, SampleCount(n))
-
-
-def _labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
-    labels, classes = island.labels(label) if label is not None else (None, ())
-    return Projection(scores, labels, classes)
-
-
-def joined_scores(arrived: dict[str, Projection]) -> Outputs:
-    """The consumer's view of all projections, island by island."""
-    scores = {party: message.scores for party, message in arrived.items()}
-    labels = {
-        party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
-    }
-    return {"scores": scores, "labels": labels or None}
-
-
-def _plain_labels(message: Projection) -> list[Any]:
-    assert message.labels is not None
-    if not message.classes:
-        return list(message.labels.tolist())
-    return [message.classes[code] for code in message.labels]
-
-
-def named(message: Message) -> Outputs:
-    """A message's fields as outputs."""
-    return {field: getattr(message, field) for field in message.__struct_fields__}
-
-
-_EVERYONE = (PROVIDER, SERVER, CONSUMER)
-
-OUTPUTS = {
-    "components": Output(("components", "mean", "scale", "columns"), _EVERYONE, SERVER),
-    "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"), _EVERYONE, SERVER
-    ),
-    "n_samples": Output(("n_samples",), _EVERYONE, SERVER),
-    "scores": Output(("scores", "labels"), (CONSUMER,), PROVIDER),
-}
-
-
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
-    method = secure_sums.method(study.secure_sum)
+    method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(
-            PROVIDER, "shares, masks or keys of the secure sum, which say nothing alone", method.messages
+            PROVIDER,
+            method.contributors_see,
+            method.messages,
         ),
         Disclosure(
             PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
@@ -350,31 +286,25 @@ def _caveats(study: Study) -> list[Disclosure]:
 
 
 def expect(study: Study, d: int) -> Expectation:
-    """Messages, bytes and memory of a run over d columns."""
-    method = secure_sums.method(study.secure_sum)
+    """Messages, bytes and memory of a run over d columns (projections, 8k bytes a row, not counted)."""
     M = len(study.who(PROVIDER))
-    cost = method.cost(M, 1, secure_sums.read_options(method, study.sum_options))
+    cost = secure_sums.expected(study, M, [1 + d, d * (d + 1) // 2])
     p = study.read_parameters(PPPCAParameters)
     k = p.n_components if isinstance(p.n_components, int) else d
-    values = 1 + d + d * (d + 1) // 2
     names = 20 * d
-    sent = (
-        names
-        + cost.setup_bytes // M
-        + int(values * cost.contributor_bytes_per_value)
-        + 2 * cost.round_overhead_bytes
-    )
     transfers = sum(_needs_transfer(study, address) for address in study.who(PROVIDER))
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
-    told = [a for o in OUTPUTS if o != "scores" for a in study.receivers(o) if a.role == CONSUMER]
-    told += [a for a in study.receivers("explained_variance") if a.role == PROVIDER]
-    scores = len(_score_receivers(study)) * M
+    consumers = {o: sum(a.role == CONSUMER for a in study.receivers(o)) for o in OUTPUTS}
+    models, counts, scores = consumers["components"], consumers["n_samples"], consumers["scores"] * M
+    variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
+    released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
+    outputs = models + variances + counts + scores
     return Expectation(
-        messages=3 * M + cost.setup_messages + 2 * cost.round_messages + transfers + len(told) + scores,
-        bytes_per_provider=sent,
-        bytes_total=M * sent + from_server + len(told) * 8 * (k * d + d),
-        memory_server=3 * values * fixedpoint.BYTES_PER_VALUE + 4 * 8 * d * d,
-        rounds=cost.setup_rounds + 2 * cost.round_rounds + 3 + bool(transfers) + bool(scores),
+        messages=3 * M + cost.messages + transfers + outputs,
+        bytes_per_provider=names + cost.bytes_per_contributor,
+        bytes_total=cost.bytes_total + M * names + from_server + released,
+        memory_server=8 * fixedpoint.BYTES_PER_VALUE * d * (d + 1) // 2 + 4 * 8 * d * d,
+        rounds=3 + cost.rounds + bool(transfers or outputs) + bool(scores),
     )
 
 
@@ -386,6 +316,7 @@ def check(study: Study) -> None:
         raise StudyError(
             f"n_components={k!r} is not possible",
             hint="a whole number from 1, a share of the variance between 0 and 1, or none for all",
+            path=("parameters", "n_components"),
         )
 
 

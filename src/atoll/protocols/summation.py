@@ -5,8 +5,6 @@ Adversary and trust are those of the chosen secure sum. Learns: the receiver the
 
 from __future__ import annotations
 
-import numpy as np
-
 from atoll import fixedpoint, secure_sums
 from atoll.data.island import Island
 from atoll.network import Network, Record
@@ -25,48 +23,55 @@ class SumParameters(Parameters, frozen=True):
 
 
 async def contributor(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    contributors = study.who(CONTRIBUTOR)
-    sums = secure_sums.session(
-        study, net, record, contributors=contributors, receivers=(study.the(RECEIVER),)
-    )
+    sums = _session(net, study, record)
     await sums.open()
     values = island.features(island.columns).ravel()
-    await sums.contribute("values", fixedpoint.encode(values, contributors=len(contributors)))
+    contributors = len(study.who(CONTRIBUTOR))
+    await sums.contribute("values", fixedpoint.encode(values, contributors=contributors))
     return Learned()
 
 
 async def receiver(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
-    sums = secure_sums.session(study, net, record, contributors=study.who(CONTRIBUTOR), receivers=(net.me,))
+    sums = _session(net, study, record)
     await sums.open()
     total = await sums.total("values", study.read_parameters(SumParameters).length)
-    return learned(study, net.me, OUTPUTS, {"total": np.asarray(fixedpoint.decode(total))})
+    return learned(study, net.me, OUTPUTS, {"total": fixedpoint.decode(total)})
+
+
+def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=study.who(CONTRIBUTOR),
+        receivers=study.who(RECEIVER),
+        longest=study.read_parameters(SumParameters).length,
+    )
 
 
 def learns(study: Study) -> list[Disclosure]:
-    messages = secure_sums.method(study.secure_sum).messages
+    method = secure_sums.chosen(study)
     return [
-        Disclosure(CONTRIBUTOR, "shares, masks or keys of the secure sum, which say nothing alone", messages),
-        Disclosure(RECEIVER, "the sum over all contributors, exactly", messages),
+        Disclosure(CONTRIBUTOR, method.contributors_see, method.messages),
+        Disclosure(RECEIVER, "the sum over all contributors, exactly", method.messages),
     ]
 
 
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes and memory for vectors of d numbers."""
-    M = len(study.who(CONTRIBUTOR))
-    method = secure_sums.method(study.secure_sum)
-    cost = method.cost(M, 1, secure_sums.read_options(method, study.sum_options))
-    sent = cost.setup_bytes // M + int(d * cost.contributor_bytes_per_value) + cost.round_overhead_bytes
+    cost = secure_sums.expected(study, len(study.who(CONTRIBUTOR)), [d])
     return Expectation(
-        messages=cost.setup_messages + cost.round_messages,
-        bytes_per_provider=sent,
-        bytes_total=M * sent,
+        messages=cost.messages,
+        bytes_per_provider=cost.bytes_per_contributor,
+        bytes_total=cost.bytes_total,
         memory_server=3 * d * fixedpoint.BYTES_PER_VALUE,
-        rounds=cost.setup_rounds + cost.round_rounds,
+        rounds=cost.rounds,
     )
 
 
 PROTOCOL = Protocol(
     name="sum",
+    analysis="sum",
     title="Secure sum",
     roles={CONTRIBUTOR: contributor, RECEIVER: receiver},
     data_roles=frozenset({CONTRIBUTOR}),

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from atoll.errors import StudyError
+from atoll.errors import StudyError, one_of
 from atoll.network import Address, Network, Record
 from atoll.secure_sums.base import Cost, SecureSum, SumOptions, read_options
+from atoll.secure_sums.lattice import Lattice
 from atoll.secure_sums.masks import Masks
+from atoll.secure_sums.paillier import Paillier
 from atoll.secure_sums.shares import Shares
 from atoll.study.model import Study
 
-METHODS: dict[str, type[SecureSum]] = {"shares": Shares, "masks": Masks}
+METHODS: dict[str, type[SecureSum]] = {
+    "shares": Shares,
+    "masks": Masks,
+    "paillier": Paillier,
+    "lattice": Lattice,
+}
 
-__all__ = ["METHODS", "Cost", "SecureSum", "SumOptions", "method", "read_options", "session"]
+__all__ = [
+    "METHODS",
+    "Cost",
+    "SecureSum",
+    "SumOptions",
+    "chosen",
+    "expected",
+    "method",
+    "read_options",
+    "session",
+]
 
 
 def method(name: str) -> type[SecureSum]:
     """The method called ``name``."""
     if name not in METHODS:
-        raise StudyError(f"there is no secure sum called {name!r}", hint=f"one of {', '.join(METHODS)}")
+        raise StudyError(
+            f"there is no secure sum called {name!r}",
+            hint=one_of(name, METHODS),
+            path=("study", "secure_sum"),
+        )
     return METHODS[name]
+
+
+def chosen(study: Study) -> type[SecureSum]:
+    """The study's method, in the form that its options ask for."""
+    named = method(study.secure_sum)
+    return named.chosen(read_options(named, study.sum_options))
 
 
 def session(
@@ -28,14 +55,22 @@ def session(
     *,
     contributors: tuple[Address, ...],
     receivers: tuple[Address, ...],
+    longest: int,
     name: str = "sum",
 ) -> SecureSum:
     """The study's secure sum between these participants, bound to the study's digest."""
-    return method(study.secure_sum)(
+    return chosen(study)(
         net,
         record,
         contributors=contributors,
         receivers=receivers,
         session=f"{study.digest}/{name}",
+        longest=longest,
         options=study.sum_options,
     )
+
+
+def expected(study: Study, contributors: int, lengths: list[int]) -> Cost:
+    """What the study's secure sum costs for rounds of these lengths and one receiver."""
+    form = chosen(study)
+    return form.cost(contributors, 1, read_options(form, study.sum_options), lengths)

@@ -1,14 +1,15 @@
 """The secure sum: a session between contributors and receivers that shows the receivers only totals.
 
-Every participant makes the session with the same arguments and calls, in order, ``open`` once and then
-for each round ``contribute`` (contributors) and ``total`` (receivers). Vectors of any length are
-streamed in blocks. A method says in its module who may collude without learning more than the sum.
+Every participant makes the session with the same arguments (``longest``: the most values that a round
+has) and calls, in order, ``open`` once and then for each round ``contribute`` (contributors) and
+``total`` (receivers). Vectors of any length are streamed in blocks. A method says in its module who
+may collude without learning more than the sum.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -16,9 +17,10 @@ import numpy as np
 
 from atoll import fixedpoint
 from atoll.codec import Message
-from atoll.errors import MessageError, PartyLeft, StudyError
+from atoll.errors import MessageError, PartyLeft
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
+from atoll.study.tables import read_table
 
 BLOCK_VALUES = 1 << 20
 
@@ -30,13 +32,10 @@ class SumOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 class Cost(NamedTuple):
     """What a session is expected to cost, for ``atoll review``."""
 
-    setup_messages: int
-    setup_bytes: int
-    round_messages: int
-    contributor_bytes_per_value: float
-    round_overhead_bytes: int
-    setup_rounds: int = 1
-    round_rounds: int = 1
+    messages: int
+    bytes_per_contributor: int
+    bytes_total: int
+    rounds: int
 
 
 class SecureSum(ABC):
@@ -44,6 +43,8 @@ class SecureSum(ABC):
 
     messages: ClassVar[tuple[type[Message], ...]]
     options_type: ClassVar[type[SumOptions]] = SumOptions
+    contributors_see: ClassVar[str]
+    """What a contributor receives, for the disclosure."""
     trust: ClassVar[str]
     """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
 
@@ -55,6 +56,7 @@ class SecureSum(ABC):
         contributors: tuple[Address, ...],
         receivers: tuple[Address, ...],
         session: str,
+        longest: int,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.net = net
@@ -62,15 +64,28 @@ class SecureSum(ABC):
         self.contributors = contributors
         self.receivers = receivers
         self.session = session
+        self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
+        self.check(len(contributors), self.options)
         self.present = frozenset(contributors)
         """Whose values are in the latest total (all contributors, unless the method lets some leave)."""
         self._contributed: set[str] = set()
 
     @classmethod
+    def chosen(cls, options: Any) -> type[SecureSum]:
+        """The class that runs a session with these options: this one, unless a method has several forms."""
+        del options
+        return cls
+
+    @classmethod
+    def check(cls, contributors: int, options: Any) -> None:
+        """Refuse options that so many contributors cannot have. Nothing by default."""
+        del contributors, options
+
+    @classmethod
     @abstractmethod
-    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:
-        """Expected messages and bytes."""
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        """Expected messages and bytes for rounds of these lengths."""
 
     async def open(self) -> None:
         """Exchange what all rounds share (seeds, keys). Nothing by default."""
@@ -112,12 +127,7 @@ def blocks(round_name: str, n: int) -> Iterator[tuple[str, slice]]:
 
 def read_options(method: type[SecureSum], options: Mapping[str, Any]) -> Any:
     """A method's options as its own typed struct."""
-    try:
-        return msgspec.convert(dict(options), method.options_type)
-    except msgspec.ValidationError as error:
-        raise StudyError(
-            f"secure sum options: {error}", hint=f"known: {', '.join(method.options_type.__struct_fields__)}"
-        ) from None
+    return read_table(options, method.options_type, ("sum",))
 
 
 def check_block(body: np.ndarray[Any, Any], n: int, sender: Address) -> Limbs:

@@ -19,7 +19,7 @@ open what its owner sent in an earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,10 +135,16 @@ def gen_masked(values: Limbs, me: int, seeds: Mapping[int, bytes], own: bytes | 
     return masked.total()
 
 
+def _threshold(contributors: int, dropouts: int) -> int:
+    """How many neighbours' shares open a backup: all that are left when as many as may have left."""
+    return min(contributors - 1, MAX_NEIGHBOURS) - dropouts
+
+
 class Masks(SecureSum):
     """A session of pairwise masks."""
 
     messages = (MaskKey, MaskBackup, BackedUp, Members, MaskedInput, Survivors, Unmasking)
+    contributors_see = "public keys and, where islands may leave, shares of masks, which say nothing alone"
     options_type = MaskOptions
     trust = (
         "The sum is safe against a passive receiver with fewer colluding contributors than each has "
@@ -150,25 +156,30 @@ class Masks(SecureSum):
         self._keys: dict[str, bytes] = {}
         self._index = {address: number for number, address in enumerate(self.contributors)}
         self._answered: set[str] = set()
-        n, dropouts = len(self.contributors), self.options.dropouts
-        self._threshold = min(n - 1, MAX_NEIGHBOURS) - dropouts
-        if dropouts and (dropouts < 0 or self._threshold < 2):
-            raise ParameterError(
-                f"{n} contributors cannot lose {dropouts} and keep their masks safe",
-                hint=f"dropouts may be at most {max(0, min(n - 1, MAX_NEIGHBOURS) - 2)} here",
-            )
-        if dropouts and len(self.receivers) != 1:
+        self._threshold = _threshold(len(self.contributors), self.options.dropouts)
+        if self.options.dropouts and len(self.receivers) != 1:
             raise ParameterError("masks with dropouts have one receiver")
 
     @classmethod
-    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:
-        links = contributors * min(contributors - 1, MAX_NEIGHBOURS)
-        if not options.dropouts:
-            return Cost(
-                links, 80 * links, contributors * receivers, receivers * fixedpoint.BYTES_PER_VALUE, 120
+    def check(cls, contributors: int, options: Any) -> None:
+        if options.dropouts < 0 or (options.dropouts and _threshold(contributors, options.dropouts) < 2):
+            raise ParameterError(
+                f"{contributors} contributors cannot lose {options.dropouts} and keep their masks safe",
+                hint=f"dropouts may be at most {max(0, _threshold(contributors, 2))} here",
             )
-        per_round = 2 * links + 5 * contributors
-        return Cost(0, 0, per_round, fixedpoint.BYTES_PER_VALUE, 330 * links // contributors, 0, 6)
+
+    @classmethod
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        peers, rounds = min(contributors - 1, MAX_NEIGHBOURS), len(lengths)
+        vectors = sum(fixedpoint.BYTES_PER_VALUE * n + 120 for n in lengths)
+        if not options.dropouts:
+            sent = 80 * peers + receivers * vectors
+            messages = contributors * (peers + receivers * rounds)
+            return Cost(messages, sent, contributors * sent, 1 + rounds)
+        sent = rounds * 330 * peers + vectors
+        # To neighbours: key, backup. With the receiver: backed up, members, input, survivors, unmasking.
+        messages = contributors * rounds * (2 * peers + 5)
+        return Cost(messages, sent, contributors * (sent + 200 * rounds), 6 * rounds)
 
     def _neighbours(self) -> list[int]:
         return neighbours(self._index[self.net.me], len(self.contributors))

@@ -82,15 +82,22 @@ class Shares(SecureSum):
     """A session of additive shares."""
 
     messages = (ShareSeed, ShareSum)
+    contributors_see = "seeds of random shares, which say nothing alone"
     trust = (
         "The sum is safe against a passive receiver with up to M-2 of the M contributors; "
         "all contributors must stay to the end."
     )
 
     @classmethod
-    def cost(cls, contributors: int, receivers: int, options: Any) -> Cost:  # noqa: ARG003
-        pairs = contributors * (contributors - 1)
-        return Cost(pairs, 50 * pairs, contributors * receivers, receivers * fixedpoint.BYTES_PER_VALUE, 60)
+    def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
+        peers, values = contributors - 1, fixedpoint.BYTES_PER_VALUE
+        sent = 50 * peers + receivers * sum(values * n + 60 for n in lengths)
+        return Cost(
+            messages=contributors * (peers + receivers * len(lengths)),
+            bytes_per_contributor=sent,
+            bytes_total=contributors * sent,
+            rounds=1 + len(lengths),
+        )
 
     async def open(self) -> None:
         if self.net.me not in self.contributors:

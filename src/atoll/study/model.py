@@ -15,6 +15,7 @@ import msgspec
 
 from atoll.errors import StudyError
 from atoll.network import Address
+from atoll.study.tables import read_table
 
 FORMAT = 1
 
@@ -86,10 +87,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def read_parameters(self, kind: type[P]) -> P:
         """The parameters as the protocol's own typed struct."""
-        try:
-            return msgspec.convert(dict(self.parameters), kind)
-        except msgspec.ValidationError as error:
-            raise StudyError(f"parameters: {error}") from None
+        return read_table(self.parameters, kind, ("parameters",))
 
     def canonical(self) -> bytes:
         """The bytes that the digest covers: every field, keys sorted."""

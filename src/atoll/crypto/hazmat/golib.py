@@ -105,7 +105,7 @@ def available() -> bool:
 
 
 def _load(path: Path) -> Any:
-    rebuild = "install Go and then Atoll again; `atoll doctor` says what is missing"
+    rebuild = "install Go (1.24 or later) and a C compiler, and then Atoll again"
     if not path.exists():
         raise MissingComponent("Atoll's Go library is not installed", hint=rebuild)
     try:

@@ -120,14 +120,30 @@ def plan(n_values: int, *, rounds: int = 1, collective: bool = False) -> Plan:
 
 def _island_bytes(candidate: Plan, n_values: int, rounds: int) -> int:
     """What one island sends and receives."""
-    row, width = candidate
+    key, ciphertext, share = key_bytes(candidate), ciphertext_bytes(candidate, n_values), 0
+    if candidate.parameters.collective:
+        share = share_bytes(candidate, n_values)
+        return 2 * key + rounds * (2 * ciphertext + share)
+    return key + rounds * ciphertext
+
+
+def key_bytes(chosen: Plan) -> int:
+    """A public key's size, without its header."""
+    row, width = chosen
+    return width * len(row.primes) * row.degree * _RESIDUE_BYTES
+
+
+def ciphertext_bytes(chosen: Plan, n_values: int) -> int:
+    """A ciphertext's size, without its header."""
+    row, width = chosen
     slots = n_values * row.digits
     groups = -(-slots // (row.degree * width))
-    key = width * len(row.primes) * row.degree * _RESIDUE_BYTES
-    ciphertext = (groups * row.degree + slots) * row.cipher_bytes
-    if row.collective:
-        return 2 * key + rounds * (2 * ciphertext + slots * row.share_bytes)
-    return key + rounds * ciphertext
+    return (groups * row.degree + slots) * row.cipher_bytes
+
+
+def share_bytes(chosen: Plan, n_values: int) -> int:
+    """A decryption share's size, without its header."""
+    return n_values * chosen.parameters.digits * chosen.parameters.share_bytes
 
 
 def keygen(

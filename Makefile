@@ -1,0 +1,55 @@
+# Everything runs in .venv, which is made once and refreshed when what the package is built from changes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+BENCHMARKS ?= pppca_scale pppca_table3 he_sums
+
+.PHONY: help demo test check bench clean
+
+help:
+	@echo "make demo    three hospitals, one private PCA (writes atoll-demo/)"
+	@echo "make test    the test suite"
+	@echo "make check   style, types and layers"
+	@echo "make bench   speed and bytes, as ratios"
+
+demo: $(VENV)/.demo
+	$(BIN)/atoll demo
+
+# The Go core's own tests need Go; where the library was built with a packaged Go, they are left out.
+test: $(VENV)/.test
+	@if command -v go >/dev/null; then $(MAKE) --no-print-directory -C go check; \
+	else echo "no go on this machine: the Go core's own tests are left out"; fi
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test
+	@for name in $(BENCHMARKS); do echo "== $$name" && $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+clean:
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# What the package is built from, beside Python files, which are used where they lie.
+BUILT_FROM := pyproject.toml hatch_build.py $(wildcard go/*.go go/*/*.go go/go.mod go/go.sum)
+
+# One stamp for each set of packages: `make demo` installs only what the demo needs. Nothing is compiled
+# beforehand, which would take longer than all the rest.
+$(VENV)/.demo: $(BUILT_FROM) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e .
+	@touch $@
+
+$(VENV)/.test: $(BUILT_FROM) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[test]"
+	@touch $@
+
+$(VENV)/.check: $(BUILT_FROM) | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[check]"
+	@touch $@

@@ -1,0 +1,90 @@
+"""The command line: its commands, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from atoll import __version__
+from atoll.cli import bench, console
+from atoll.cli.demo import demo
+from atoll.cli.review import review
+from atoll.cli.run import run
+from atoll.errors import AtollError, ParameterError
+
+INTERRUPTED = 130
+"""The exit code that shells know for Ctrl-C."""
+
+# typer shows what is wrong with a command line in a box of its own; Atoll speaks with one voice. The
+# class has moved between typer's versions, its child has not.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
+app = typer.Typer(
+    name="atoll",
+    help="Private PCA across data islands: the joint result, and nothing else leaves an island.",
+    epilog="Start with: atoll demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(run)
+app.command()(review)
+app.add_typer(bench.app, name="bench")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"atoll {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    del version, debug  # both are read before the command runs
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command; every error ends with its documented exit code."""
+    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        sys.exit(app(args=given, prog_name="atoll", standalone_mode=False) or 0)
+    except _UsageError as error:
+        console.print_error(_as_parameter_error(error))
+        sys.exit(ParameterError.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        console.err().print("[bold red]error:[/] interrupted; nothing was written")
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        if _wants_debug(given):
+            raise
+        if isinstance(error, AtollError):
+            console.print_error(error)
+            sys.exit(error.exit_code)
+        console.print_unexpected(error)
+        sys.exit(AtollError.exit_code)
+
+
+def _as_parameter_error(error: Any) -> ParameterError:
+    said = error.format_message().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "atoll"
+    return ParameterError(said[:1].lower() + said[1:], hint=f"{command} --help shows what it takes")
+
+
+def _wants_debug(given: list[str]) -> bool:
+    """``--debug`` stands before the command."""
+    for argument in given:
+        if argument == "--debug":
+            return True
+        if not argument.startswith("-"):
+            return False
+    return False

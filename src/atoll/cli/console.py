@@ -1,0 +1,66 @@
+"""What all commands say, and how: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from atoll.errors import AtollError
+
+
+def out() -> Console:
+    """Standard output; made anew because tests and pipes replace it."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def err() -> Console:
+    """Standard error."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def print_error(error: AtollError) -> None:
+    """``error:`` and, where there is one, ``hint:``."""
+    role = f" (at {error.role})" if error.role else ""
+    console = err()
+    console.print(f"[bold red]error:[/] {escape(error.message)}{escape(role)}")
+    if error.hint:
+        console.print(f"[bold cyan]hint:[/] {escape(error.hint)}")
+
+
+def print_warning(message: str) -> None:
+    """Something that its reader should know; the command goes on."""
+    err().print(f"[bold yellow]warning:[/] {escape(message)}")
+
+
+def print_unexpected(error: BaseException) -> None:
+    """A fault of Atoll itself: short, unless asked for more."""
+    console = err()
+    said = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    console.print(f"[bold red]error:[/] something went wrong inside Atoll: {escape(said)}")
+    console.print("[bold cyan]hint:[/] run it again as [bold]atoll --debug ...[/] to see where")
+
+
+def print_json(value: Any) -> None:
+    """Plain JSON, for programs: no colours, no line breaks of the terminal's making."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def table(*columns: str, right: Iterable[str] = (), title: str | None = None) -> Table:
+    """A quiet table: a line under the header and nothing else."""
+    made = Table(
+        box=None,
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    for column in columns:
+        made.add_column(column, justify="right" if column in set(right) else "left", overflow="fold")
+    return made

@@ -1,0 +1,188 @@
+"""``atoll demo``: the main job, on data that comes along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from atoll.cli import console
+from atoll.cli.options import JsonOption, QuietOption
+from atoll.errors import ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from rich.console import Console
+
+    from atoll.cli.comparison import Agreement, Comparison
+    from atoll.runtime.execute import Run
+
+
+_WORDS = {"columns": "column names", "n_samples": "n", "scores": "projections"}
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write study, data and results.")
+    ] = Path("atoll-demo"),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Three hospitals compute a joint PCA and show no patient to anyone.
+
+    Shows what each of them learned, compares with PCA of the pooled table
+    (which nobody could make in earnest) and with each hospital's own, and
+    leaves study, data, results and plots in a folder to go on with.
+    """
+    from atoll.cli.comparison import compare
+    from atoll.cli.hospitals import hospitals, write_study
+    from atoll.cli.outputs import write_result, written_together
+    from atoll.cli.run import run_file
+    from atoll.runtime.studies import open_study
+
+    if as_json and quiet:
+        raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
+    shown = not (as_json or quiet)
+    with written_together(output) as folder:
+        tables = hospitals()
+        if shown:
+            _introduce(tables, console.out())
+        finished = run_file(open_study(write_study(folder)), shown=shown)
+        comparison = compare(finished.result, tables)
+        files = [output / path.name for path in write_result(finished.result, folder)]
+    if as_json:
+        console.print_json(_summary(finished, comparison, output, files))
+    elif shown:
+        _report(finished, comparison, output, files, console.out())
+
+
+def _introduce(tables: dict[str, pd.DataFrame], screen: Console) -> None:
+    from atoll.cli.hospitals import LABEL
+
+    screen.print(
+        "\n[bold]Three hospitals, one PCA.[/] 569 breast tumours with 30 measurements each lie in three "
+        "hospitals that see different patients. They may not pool them."
+    )
+    made = console.table(
+        "hospital", "patients", "mean radius", "malignant", right=("patients", "mean radius", "malignant")
+    )
+    for name, table in tables.items():
+        malignant = (table[LABEL] == "malignant").mean()
+        made.add_row(name, str(len(table)), f"{table['mean radius'].mean():.1f}", f"{malignant:.0%}")
+    screen.print()
+    screen.print(made)
+    screen.print()
+
+
+def _report(finished: Run, comparison: Comparison, output: Path, files: list[Path], screen: Console) -> None:
+    from atoll.cli.run import variance_table
+
+    result = finished.result
+    _show_learned(finished, screen)
+    screen.print(variance_table(result["explained_variance"], result["total_variance"]))
+    screen.print()
+    _show_agreement(comparison, screen)
+    _show_cost(finished, comparison, screen)
+    _show_next(output, files, screen)
+
+
+def _show_learned(finished: Run, screen: Console) -> None:
+    """What really arrived, role by role; parties that learned alike share a line."""
+    made = console.table("role", "party", "was given", "also sees", title="What each learned")
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for address, learned in finished.learned.items():
+        given, seen = _contents(learned.outputs), _contents(learned.inherent)
+        alike.setdefault((address.role, given, seen), []).append(address.party)
+    for (role, given, seen), names in alike.items():
+        made.add_row(role, "\n".join(names), given, seen)
+        made.add_row()
+    screen.print(made)
+
+
+def _contents(values: Mapping[str, Any]) -> str:
+    said = [_content(name, value) for name, value in values.items() if value is not None]
+    return ", ".join(said) or "nothing"
+
+
+def _content(name: str, value: Any) -> str:
+    import numpy as np
+
+    words = _WORDS.get(name, name.replace("_", " "))
+    if isinstance(value, dict):
+        return f"{words} of {sum(len(part) for part in value.values())} patients"
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return f"{words} {'×'.join(str(n) for n in value.shape)}"
+    return words
+
+
+def _show_agreement(comparison: Comparison, screen: Console) -> None:
+    names = [f"PC{i + 1}" for i in range(len(comparison.joint.cosines))]
+    made = console.table(
+        "",
+        *names,
+        "largest angle",
+        right=(*names, "largest angle"),
+        title="Agreement with PCA of the pooled table: |cosine| by component",
+    )
+    made.add_row("[bold green]Atoll, private[/]", *_row(comparison.joint))
+    for hospital, agreement in comparison.separate.items():
+        made.add_row(f"{hospital} alone", *_row(agreement))
+    screen.print(made)
+    screen.print(
+        f"Largest difference of any projection from the pooled PCA's: {comparison.projections:.1e} "
+        "of the largest projection.\n"
+    )
+
+
+def _row(agreement: Agreement) -> list[str]:
+    exact = agreement.angle < 0.01
+    angle = f"{agreement.angle:.0e}°" if exact else f"{agreement.angle:.1f}°"
+    return [*(f"{value:.4f}" for value in agreement.cosines), angle]
+
+
+def _show_cost(finished: Run, comparison: Comparison, screen: Console) -> None:
+    from atoll.report.units import size
+
+    cost = finished.result.transcript
+    made = console.table(
+        "role", "parties", "messages", "bytes", right=("parties", "messages", "bytes"), title="Cost"
+    )
+    for role, row in cost.by_role().items():
+        made.add_row(role, str(row["parties"]), f"{row['messages']:,}", size(row["bytes"]))
+    made.add_row("[bold]all[/]", "", f"{cost.messages:,}", size(cost.bytes))
+    screen.print(made)
+    screen.print(
+        f"{cost.rounds} rounds, {cost.wall_seconds:.2g} s in this process. The three tables hold "
+        f"{size(comparison.table_bytes)}; not one row of them moved.\n"
+    )
+
+
+def _show_next(output: Path, files: list[Path], screen: Console) -> None:
+    from atoll.cli.hospitals import STUDY_FILE
+
+    screen.print(f"[bold]Written to {output}/[/]")
+    screen.print(f"{STUDY_FILE}, the hospitals' csv files, {', '.join(path.name for path in files)}\n")
+    made = console.table("", "", title="Go on with")
+    made.show_header = False
+    for command, why in (
+        (f"atoll review {output / STUDY_FILE}", "who learns what, in plain words"),
+        (f"atoll review --markdown {output / STUDY_FILE}", "the same, for an impact assessment"),
+        (f"atoll run {output / STUDY_FILE}", "run it yourself; edit it first"),
+    ):
+        made.add_row(f"[cyan]{command}[/]", f"[dim]{why}[/]")
+    screen.print(made)
+    screen.print()
+
+
+def _summary(finished: Run, comparison: Comparison, output: Path, files: list[Path]) -> dict[str, Any]:
+    from atoll.cli.hospitals import STUDY_FILE
+    from atoll.cli.run import summary
+
+    return {
+        **summary(finished, files),
+        "study_file": str(output / STUDY_FILE),
+        "agreement": comparison.to_plain(),
+    }

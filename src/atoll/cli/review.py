@@ -1,0 +1,130 @@
+"""``atoll review``: what a study means, before anybody approves it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from atoll.cli import console
+from atoll.cli.options import JsonOption, StudyArgument
+from atoll.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atoll.runtime.review import Review
+
+
+def review(
+    study: StudyArgument,
+    columns: Annotated[
+        int | None,
+        typer.Option(
+            "--columns",
+            metavar="N",
+            help="Columns of the tables, to estimate costs; read from the data where \\[local] has them.",
+            show_default=False,
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print text for a data protection impact assessment.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say in plain words who learns what in a study, and what it will cost.
+
+    Reads the study file and, to count columns, the header of a table.
+    Runs nothing.
+    """
+    from atoll.report.assessment import as_markdown
+    from atoll.runtime.review import review_file
+    from atoll.runtime.studies import open_study
+
+    if markdown and as_json:
+        raise ParameterError("--markdown and --json exclude each other", hint="choose one of them")
+    reviewed = review_file(open_study(study), columns)
+    if as_json:
+        console.print_json(reviewed.to_plain())
+    elif markdown:
+        print(as_markdown(reviewed), end="")
+    else:
+        show(reviewed, console.out())
+
+
+def show(review: Review, screen: Console) -> None:
+    """The review as tables."""
+    from rich.markup import escape
+
+    screen.print(f"\n[bold]{escape(review.name)}[/]  {escape(review.title)}")
+    screen.print(f"[dim]digest {review.digest}[/]\n")
+    for part in (_learning(review), _releases(review)):
+        screen.print(part)
+        screen.print()
+    screen.print("[bold]What this rests on[/]")
+    screen.print(escape(review.adversary))
+    if review.trust:
+        screen.print(escape(f"{review.secure_sum}: {review.trust}"))
+    _warn(review, screen)
+    screen.print()
+    _show_cost(review, screen)
+
+
+def _lines(names: tuple[str, ...]) -> str:
+    from atoll.report.units import listing
+
+    return listing(names).replace(" and ", "\nand ").replace(", ", "\n")
+
+
+def _learning(review: Review) -> object:
+    from rich.markup import escape
+
+    made = console.table("role", "party", "learns", title="Who learns what")
+    for role in review.roles:
+        lines = [f"• {escape(line)}" for line in role.learns] + [
+            f"[yellow]! {escape(line)}[/]" for line in role.caveats
+        ]
+        made.add_row(role.role, escape(_lines(role.parties)), "\n".join(lines) or "nothing")
+        made.add_row()
+    return made
+
+
+def _releases(review: Review) -> object:
+    from rich.markup import escape
+
+    from atoll.report.units import listing
+
+    made = console.table("output", "released to", "what it is", title="Who gets the outputs")
+    for output in review.outputs:
+        stays = f"[dim]nobody: stays with {escape(listing(output.computed_by))}[/]"
+        to = escape(_lines(output.released_to)) or stays
+        made.add_row(output.output, to, escape(output.words))
+    return made
+
+
+def _warn(review: Review, screen: Console) -> None:
+    from rich.markup import escape
+
+    for sentence in review.combined:
+        screen.print(f"[yellow]! {escape(sentence)}[/]")
+
+
+def _show_cost(review: Review, screen: Console) -> None:
+    from atoll.report.units import size
+
+    cost = review.cost
+    if cost is None:
+        screen.print(f"[bold]Expected cost[/]  [dim]{review.cost_missing}[/]\n")
+        return
+    made = console.table("", "", right=("",), title=f"Expected cost, {cost.columns} columns")
+    made.show_header = False
+    made.columns[0].justify = "left"
+    made.add_row("messages", f"{cost.messages:,}")
+    made.add_row("rounds", f"{cost.rounds}")
+    made.add_row("sent by each island", size(cost.bytes_per_provider))
+    made.add_row("sent in all", size(cost.bytes_total))
+    if cost.projection_bytes_per_row:
+        made.add_row("and for each record's projection", f"{cost.projection_bytes_per_row} B")
+    made.add_row("memory for the sums, at the receiver", size(cost.memory_server))
+    screen.print(made)
+    screen.print()

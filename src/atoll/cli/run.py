@@ -1,0 +1,129 @@
+"""``atoll run``: a whole study in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from atoll.cli import console
+from atoll.cli.options import JsonOption, QuietOption, StudyArgument
+from atoll.errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from atoll.runtime.execute import Run
+    from atoll.study.load import StudyFile
+
+
+def run(
+    study: StudyArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
+    ] = Path("atoll-run"),
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run a study with all its roles in this process.
+
+    Reads the tables named in the study's \\[local] table and writes what the
+    study releases into a folder: the result file, a table and a picture of
+    the projections, a scree plot. A run that fails writes nothing.
+    """
+    from atoll.cli.outputs import write_result, written_together
+    from atoll.runtime.studies import open_study
+
+    if as_json and quiet:
+        raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
+    file = open_study(study)
+    with written_together(output) as folder:
+        finished = run_file(file, shown=not (as_json or quiet))
+        files = [output / path.name for path in write_result(finished.result, folder)]
+    _warn_of_few_rows(finished)
+    if as_json:
+        console.print_json(summary(finished, files))
+    elif not quiet:
+        _show(finished, files, console.out())
+
+
+def run_file(file: StudyFile, *, shown: bool) -> Run:
+    """Run a study file, with a progress bar where somebody watches."""
+    from atoll.cli.progress import bar
+    from atoll.protocols import protocol_of
+    from atoll.runtime.execute import run_study
+    from atoll.runtime.review import count_columns
+    from atoll.runtime.studies import read_islands
+
+    expect, columns = protocol_of(file.study.protocol).expect, count_columns(file)
+    expected = expect(file.study, columns).messages if expect and columns else None
+    with bar(expected, shown) as progress:
+        return run_study(file.study, read_islands(file), progress=progress)
+
+
+def _warn_of_few_rows(finished: Run) -> None:
+    """Whoever learns a covariance of few rows learns much about each."""
+    for address, learned in finished.learned.items():
+        known = {**learned.outputs, **learned.inherent}
+        n, d = known.get("n_samples", 0), len(known.get("covariance", ()))
+        if d and n <= d:
+            console.print_warning(
+                f"the joint table has {n} rows for {d} columns: its mean and covariance, which {address} "
+                "learns, then say much about single rows"
+            )
+
+
+def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
+    """What programs want to know of a run."""
+    result, transcript = finished.result, finished.result.transcript
+    summary: dict[str, Any] = {
+        "study": result.study.name,
+        "digest": result.study.digest,
+        "files": [str(path) for path in files],
+        "released": sorted(result.outputs),
+        "messages": transcript.messages,
+        "bytes": transcript.bytes,
+        "rounds": transcript.rounds,
+        "seconds": round(transcript.wall_seconds, 3),
+    }
+    if "n_samples" in result:
+        summary["n_samples"] = int(result["n_samples"])
+    if "explained_variance" in result:
+        total = float(result["total_variance"]) or 1.0
+        summary["explained_variance_ratio"] = (result["explained_variance"] / total).tolist()
+    return summary
+
+
+def _show(finished: Run, files: list[Path], screen: Console) -> None:
+    from rich.markup import escape
+
+    from atoll.report.units import size
+
+    result, cost = finished.result, finished.result.transcript
+    screen.print(f"\n[bold]{escape(result.study.name)}[/] finished in {cost.wall_seconds:.2g} s\n")
+    if "explained_variance" in result:
+        screen.print(variance_table(result["explained_variance"], result["total_variance"]))
+        screen.print()
+    screen.print(f"{cost.messages:,} messages, {size(cost.bytes)}, {cost.rounds} rounds")
+    for path in files:
+        screen.print(f"[dim]wrote[/] {escape(str(path))}", soft_wrap=True)
+    screen.print()
+
+
+def variance_table(explained: Any, total: float) -> object:
+    """Component by component: variance, share, share of all so far."""
+    made = console.table(
+        "component",
+        "variance",
+        "share",
+        "together",
+        right=("variance", "share", "together"),
+        title="Variance",
+    )
+    together = 0.0
+    for i, value in enumerate(explained, 1):
+        share = float(value) / (total or 1.0)
+        together += share
+        made.add_row(f"PC{i}", f"{value:.6g}", f"{share:.1%}", f"{together:.1%}")
+    return made

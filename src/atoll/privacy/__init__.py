@@ -1,0 +1,17 @@
+"""Differential privacy: exact noise, true sensitivities, accounting, and the ledger.
+
+| file             | what stands there                                                                  |
+|------------------|------------------------------------------------------------------------------------|
+| samplers.py      | exact discrete Laplace, discrete Gaussian and Polya draws from a seed               |
+| calibration.py   | (epsilon, delta) <-> Gaussian DP <-> zCDP: numbers only, no noise                   |
+| sensitivity.py   | how far one row moves a sum, a scatter matrix, a joint release                      |
+| mechanisms.py    | what noise each owner adds (shares) and, apart from it, what that guarantees        |
+| grid.py          | rows cut, quantised toward zero and multiplied in exact integers                    |
+| dp_moments.py    | private mean, radius and second moments, step by step around any secure sum         |
+| joint_moments.py | the one-round alternative: second moments, sum and count together                  |
+| rehearsal.py     | all stages in one process with a plain sum, for benchmarks and audits              |
+| audit.py         | a lower bound on the epsilon that a mechanism really has                           |
+| paper_forms.py   | the published noise as printed, for reproduction; not private as claimed            |
+| accountant.py    | what several releases cost together, as (epsilon, delta) and in words               |
+| ledger.py        | what an island has spent on a data set, and what it still may                       |
+"""

@@ -1,0 +1,133 @@
+"""Privacy curves and their inverses: (epsilon, delta), Gaussian DP (mu), zero-concentrated DP (rho).
+
+Numbers only; no noise is drawn here. A Gaussian release whose sensitivity is mu standard deviations
+is mu-GDP, and k of them together are sqrt(sum mu^2)-GDP (Dong, Roth and Su 2022); its exact
+(epsilon, delta) curve is that of the analytic Gaussian mechanism (Balle and Wang 2018). A mixture of
+Gaussian and pure releases is accounted in zCDP and converted with the tight bound of Canonne, Kamath
+and Steinke (2020, Proposition 12).
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr, ndtr
+
+from atoll.errors import ParameterError
+
+# The discrete Gaussian is not exactly Gaussian DP; this covers the difference at every width we draw.
+GRID_INFLATION = 1.001
+
+_LARGEST_EPSILON = 1e6
+_MU_RANGE = (1e-10, 1e4)
+
+
+def check_epsilon(epsilon: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}")
+
+
+def check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ParameterError(
+            f"delta must lie strictly between 0 and 1, got {delta!r}",
+            hint="take delta well below 1/rows, or leave it out for pure epsilon",
+        )
+
+
+def gdp_delta(mu: float, epsilon: float) -> float:
+    """delta(epsilon) of a mu-GDP release: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
+    if mu <= 0:
+        return 0.0
+    first = float(ndtr(mu / 2 - epsilon / mu))
+    second = math.exp(min(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)), 0.0))
+    return max(first - second, 0.0)
+
+
+def gdp_epsilon(mu: float, delta: float) -> float:
+    """The smallest epsilon that a mu-GDP release has at ``delta``."""
+    check_delta(delta)
+    if gdp_delta(mu, 0.0) <= delta:
+        return 0.0
+    upper = 1.0
+    while gdp_delta(mu, upper) > delta:
+        upper *= 2.0
+        if upper > _LARGEST_EPSILON:
+            return math.inf
+    return float(brentq(lambda eps: gdp_delta(mu, eps) - delta, 0.0, upper, xtol=1e-13, rtol=1e-14))
+
+
+def gdp_mu(epsilon: float, delta: float) -> float:
+    """The largest mu whose release is still (epsilon, delta)-private."""
+    check_epsilon(epsilon)
+    check_delta(delta)
+    low, high = _MU_RANGE
+
+    def excess(log_mu: float) -> float:
+        # Logarithms keep the equation well scaled when delta is tiny.
+        reached = gdp_delta(math.exp(log_mu), epsilon)
+        return math.log(reached) - math.log(delta) if reached > 0 else -745.0 - math.log(delta)
+
+    return math.exp(float(brentq(excess, math.log(low), math.log(high), xtol=1e-13, rtol=1e-14)))
+
+
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """Standard deviation of the analytic Gaussian mechanism."""
+    return sensitivity / gdp_mu(epsilon, delta)
+
+
+def classic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The textbook formula sqrt(2 ln(1.25/delta))/epsilon; wasteful, and proven for epsilon <= 1 only."""
+    check_epsilon(epsilon)
+    check_delta(delta)
+    return sensitivity * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
+
+
+def zcdp_of_gdp(mu: float) -> float:
+    """A Gaussian release of mu standard deviations is mu^2/2-zCDP."""
+    return mu * mu / 2.0
+
+
+def zcdp_of_pure(epsilon: float) -> float:
+    """A pure release is epsilon^2/2-zCDP (Bun and Steinke 2016)."""
+    return epsilon * epsilon / 2.0
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """Tight conversion: min over alpha > 1 of e^((alpha-1)(alpha rho - eps))/(alpha-1) (1-1/alpha)^alpha."""
+    if rho <= 0:
+        return 0.0
+
+    def log_delta(log_order: float) -> float:
+        above_one = math.exp(log_order)  # alpha - 1
+        alpha = 1.0 + above_one
+        return above_one * (alpha * rho - epsilon) - math.log(above_one) - alpha * math.log1p(1 / above_one)
+
+    best = minimize_scalar(log_delta, bounds=(-15.0, 25.0), method="bounded", options={"xatol": 1e-10})
+    return math.exp(min(float(best.fun), 0.0))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The smallest epsilon that the tight conversion gives at ``delta``."""
+    check_delta(delta)
+    if zcdp_delta(rho, 0.0) <= delta:
+        return 0.0
+    upper = simple_zcdp_epsilon(rho, delta)
+    return float(brentq(lambda eps: zcdp_delta(rho, eps) - delta, 0.0, upper, xtol=1e-12))
+
+
+def simple_zcdp_epsilon(rho: float, delta: float) -> float:
+    """rho + 2 sqrt(rho ln(1/delta)): the first conversion, kept for comparison and as a bracket."""
+    return rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose tight conversion is still (epsilon, delta)."""
+    check_epsilon(epsilon)
+    check_delta(delta)
+    return math.exp(
+        float(
+            brentq(lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon, -40.0, 10.0, xtol=1e-12)
+        )
+    )

@@ -1,0 +1,177 @@
+"""A study's review as Markdown, for a data protection impact assessment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from atoll.report.units import listing, size
+from atoll.runtime.review import Review, RoleReview
+
+_ANALYSES = {"pca": "a principal component analysis (PCA)", "sum": "a sum"}
+_SPLITS = {
+    "horizontal": "Each island holds rows (records) of its own with the same columns.",
+    "vertical": "The islands hold different columns of the same records.",
+}
+
+
+def as_markdown(review: Review) -> str:
+    """The whole text; it states only what the study and its protocol say."""
+    parts = (
+        [f"# Privacy review of the study “{_cell(review.name)}”"],
+        [_identity(review)],
+        ["## Purpose", _purpose(review)],
+        ["## Parties", _parties(review)],
+        ["## Data flows", _flows(review), _cost(review)],
+        ["## Who learns what", *_learning(review)],
+        ["## Outputs", _outputs(review)],
+        ["## Adversary", review.adversary, *_trust(review)],
+        ["## Safeguards", _bullets(_safeguards(review))],
+        ["## Residual risks", _bullets(_risks(review))],
+    )
+    return "\n\n".join(text for part in parts for text in part if text) + "\n"
+
+
+def _identity(review: Review) -> str:
+    return (
+        f"Study digest (SHA-256): `{review.digest}`\n\n"
+        "The digest covers the analysis and its parameters, the parties, the protection and the releases. "
+        "Any change to these gives another digest and needs a new approval."
+    )
+
+
+def _purpose(review: Review) -> str:
+    what = _ANALYSES.get(review.analysis, f"the analysis “{review.analysis}”")
+    islands = [party for role in review.roles if role.brings_data for party in role.parties]
+    parameters = ", ".join(f"{name} = {value!r}" for name, value in review.parameters.items())
+    together = (
+        f"{len(islands)} organisations compute {what} over all their records together, without bringing "
+        "the records together in one place."
+    )
+    alone = f"Each of {len(islands)} organisations computes {what} of its own records only."
+    return (
+        f"{together if review.exchanges else alone} {_SPLITS.get(review.partition, '')} "
+        f"Method: {review.title}. Parameters: {parameters or 'all as by default'}."
+    )
+
+
+def _parties(review: Review) -> str:
+    rows = [
+        (role.role, listing(role.parties, 20), "yes" if role.brings_data else "no") for role in review.roles
+    ]
+    return _table(("Role", "Played by", "Brings records"), rows)
+
+
+def _flows(review: Review) -> str:
+    if not review.exchanges:
+        return "No message is sent."
+    hidden = (
+        f"What islands contribute travels only inside a secure sum (`{review.secure_sum}`): each "
+        "contribution is blinded so that only the total over all islands can be read. "
+        if review.secure_sum
+        else "This method uses no secure sum: what an island sends can be read by its receiver. "
+    )
+    return hidden + "Records themselves never leave an island. " + _row_level(review)
+
+
+def _row_level(review: Review) -> str:
+    """Projections are data about single records, and must not go unsaid."""
+    released = [output for output in review.outputs if output.output == "scores" and output.released_to]
+    if not released:
+        return "No message describes a single record."
+    return (
+        "Their projections do leave it: a few numbers for every record (and its label, where the study "
+        f"names one) go to {listing(released[0].released_to)}. These are data about single records and "
+        "must be treated as such."
+    )
+
+
+def _cost(review: Review) -> str:
+    cost = review.cost
+    if cost is None:
+        return ""
+    rows = f", plus {cost.projection_bytes_per_row} bytes for each record's projection"
+    return (
+        f"Expected volume for {cost.columns} columns: {cost.messages:,} messages in {cost.rounds} rounds, "
+        f"{size(cost.bytes_per_provider)} sent by each island, {size(cost.bytes_total)} in all"
+        f"{rows if cost.projection_bytes_per_row else ''}; about {size(cost.memory_server)} of memory for "
+        "the sums at the receiving party."
+    )
+
+
+def _learning(review: Review) -> list[str]:
+    said = ["Beyond what it knew before, and apart from what it can compute from that:"]
+    for role in review.roles:
+        said += [
+            f"**{role.role.capitalize()}** ({listing(role.parties, 20)}) learns",
+            _bullets(_learns(role)),
+        ]
+    return said
+
+
+def _learns(role: RoleReview) -> list[str]:
+    return [*role.learns, *role.caveats] or ["nothing"]
+
+
+def _outputs(review: Review) -> str:
+    rows = [
+        (
+            f"`{output.output}`",
+            output.words,
+            listing(output.released_to, 20) or f"nobody; it stays with {listing(output.computed_by, 20)}",
+        )
+        for output in review.outputs
+    ]
+    return _table(("Output", "What it is", "Released to"), rows)
+
+
+def _trust(review: Review) -> list[str]:
+    return [f"Secure sum `{review.secure_sum}`: {review.trust}"] if review.trust else []
+
+
+def _safeguards(review: Review) -> Iterable[str]:
+    yield "Records stay where they are; there is no central copy."
+    if review.secure_sum:
+        yield (
+            "Contributions are added exactly, on a fixed-point grid of 192 bits; blinded contributions are "
+            "uniformly random and say nothing about magnitude."
+        )
+    yield "Only the outputs listed above leave the computation, and only to the parties listed there."
+    yield "Missing and infinite values are refused."
+    yield "Fewer than two islands are refused."
+    if review.parameters.get("epsilon") is not None:
+        yield f"Releases are differentially private: epsilon = {review.parameters['epsilon']}."
+
+
+def _risks(review: Review) -> Iterable[str]:
+    for role in review.roles:
+        yield from (f"{role.role.capitalize()}: {caveat}." for caveat in role.caveats)
+    yield from (f"{sentence}." for sentence in review.combined)
+    yield (
+        "Parties are assumed to follow the protocol. One that deviates from it, for example by "
+        "contributing invented records, can falsify the result; this protection does not detect it."
+    )
+    yield (
+        "If parties collude that the statement under “Adversary” assumes do not, the totals of a single "
+        "island can be opened."
+    )
+    if review.parameters.get("epsilon") is None:
+        yield (
+            "Results are exact. No noise is added, so they can reveal something about records that stand "
+            "out, the more so when there are few records or several studies over nearly the same records."
+        )
+    if any(output.output == "scores" and output.released_to for output in review.outputs):
+        yield "Projections describe single records; who knows more about a person may recognise theirs."
+
+
+def _bullets(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [header, tuple("---" for _ in header), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A name must not break out of its cell."""
+    return " ".join(text.split()).replace("|", "\\|")

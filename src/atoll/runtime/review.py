@@ -1,0 +1,194 @@
+"""What a study means, before it runs: who learns what, who gets what, and what it will cost.
+
+Everything here is said by the protocol itself (``learns``, ``adversary``, ``expect``) and by the
+secure sum (``trust``); a test compares the former with what really reaches each inbox.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from atoll import secure_sums
+from atoll.data.columns import column_names
+from atoll.errors import AtollError, ParameterError
+from atoll.network import Address
+from atoll.protocols import Protocol, protocol_of
+from atoll.runtime.studies import data_holders
+from atoll.study.load import StudyFile
+from atoll.study.model import Study, to_plain
+
+
+class RoleReview(msgspec.Struct, frozen=True):
+    """One role: who plays it and what it learns."""
+
+    role: str
+    parties: tuple[str, ...]
+    brings_data: bool
+    learns: tuple[str, ...]
+    caveats: tuple[str, ...]
+    """What follows from the above, rather than arriving in a message."""
+
+
+class OutputReview(msgspec.Struct, frozen=True):
+    """One output: what it is, who receives it, and with whom it stays otherwise."""
+
+    output: str
+    words: str
+    released_to: tuple[str, ...]
+    """Addresses (party/role)."""
+    computed_by: tuple[str, ...]
+
+
+class CostReview(msgspec.Struct, frozen=True):
+    """What a run is expected to cost."""
+
+    columns: int
+    messages: int
+    bytes_per_provider: int
+    bytes_total: int
+    memory_server: int
+    rounds: int
+    projection_bytes_per_row: int
+    """Projections come on top: their bytes grow with the rows, which nobody states beforehand."""
+
+
+class Review(msgspec.Struct, frozen=True):
+    """Everything that ``atoll review`` says."""
+
+    name: str
+    analysis: str
+    digest: str
+    protocol: str
+    title: str
+    partition: str
+    secure_sum: str | None
+    trust: str | None
+    adversary: str
+    parameters: dict[str, Any]
+    sum_options: dict[str, Any]
+    exchanges: bool
+    """Whether any message travels at all."""
+    roles: tuple[RoleReview, ...]
+    combined: tuple[str, ...]
+    """Parties that play several roles, and so put together what these learn."""
+    outputs: tuple[OutputReview, ...]
+    cost: CostReview | None
+    cost_missing: str | None
+    """Why there is no estimate, where there is none."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+def review_study(study: Study, columns: int | None = None) -> Review:
+    """Say what ``study`` means; costs are for tables of so many columns."""
+    protocol = protocol_of(study.protocol)
+    method = secure_sums.chosen(study) if protocol.uses_sum else None
+    cost, missing = _cost(protocol, study, columns)
+    return Review(
+        name=study.name,
+        analysis=study.analysis,
+        digest=study.digest,
+        protocol=protocol.name,
+        title=protocol.title,
+        partition=study.partition,
+        secure_sum=study.secure_sum if method else None,
+        trust=method.trust if method else None,
+        adversary=protocol.adversary,
+        parameters=to_plain(study)["parameters"],
+        sum_options=to_plain(study)["sum_options"],
+        exchanges=bool(protocol.all_messages(study)),
+        roles=_roles(protocol, study),
+        combined=_combined(protocol, study),
+        outputs=_outputs(protocol, study),
+        cost=cost,
+        cost_missing=missing,
+    )
+
+
+def review_file(file: StudyFile, columns: int | None = None) -> Review:
+    """The same for a study file; the number of columns is read from the local data where it can be."""
+    return review_study(file.study, columns if columns is not None else count_columns(file))
+
+
+def count_columns(file: StudyFile) -> int | None:
+    """The columns that the study uses: those it names, or those of the first island at hand."""
+    named = file.study.parameters.get("columns")
+    if named is not None:
+        return len(named)
+    label = file.study.parameters.get("label")
+    for party in data_holders(file.study):
+        path = file.local.data.get(party)
+        if path is not None and Path(path).is_file():
+            try:
+                return len([column for column in column_names(path) if column != label])
+            except (AtollError, OSError, ValueError):
+                continue  # what is wrong with a table is the run's business; here it only informs
+    return None
+
+
+def _roles(protocol: Protocol, study: Study) -> tuple[RoleReview, ...]:
+    said = protocol.learns(study)
+    return tuple(
+        RoleReview(
+            role,
+            tuple(address.party for address in study.who(role)),
+            role in protocol.data_roles,
+            tuple(d.learns for d in said if d.role == role and d.messages),
+            tuple(d.learns for d in said if d.role == role and not d.messages),
+        )
+        for role in protocol.roles
+        if study.who(role)
+    )
+
+
+def _combined(protocol: Protocol, study: Study) -> tuple[str, ...]:
+    said = []
+    for party in study.parties:
+        if len(party.roles) > 1:
+            own = protocol.data_roles & set(party.roles)
+            also = ", and knows its own rows" if own else ""
+            said.append(
+                f"{party.name} plays {' and '.join(party.roles)}: it puts together what these learn{also}"
+            )
+    return tuple(said)
+
+
+def _outputs(protocol: Protocol, study: Study) -> tuple[OutputReview, ...]:
+    return tuple(
+        OutputReview(
+            name,
+            output.words or ", ".join(output.values).replace("_", " "),
+            tuple(str(a) for a in _receivers(study, name, output.roles)),
+            tuple(a.party for a in study.who(output.holder)),
+        )
+        for name, output in protocol.outputs.items()
+    )
+
+
+def _receivers(study: Study, output: str, roles: tuple[str, ...]) -> tuple[Address, ...]:
+    return tuple(address for address in study.receivers(output) if address.role in roles)
+
+
+def _cost(protocol: Protocol, study: Study, columns: int | None) -> tuple[CostReview | None, str | None]:
+    if protocol.expect is None:
+        return None, f"{protocol.name} makes no estimate"
+    if columns is None:
+        return None, "the number of columns is not known here: give it with --columns"
+    if columns < 1:
+        raise ParameterError(f"a table has at least one column, not {columns}", hint="--columns 30")
+    expected = protocol.expect(study, columns)
+    return CostReview(columns, *expected, _projection_bytes(protocol, study, columns)), None
+
+
+def _projection_bytes(protocol: Protocol, study: Study, columns: int) -> int:
+    if not study.receivers("scores"):
+        return 0
+    k = getattr(study.read_parameters(protocol.parameters), "n_components", None)
+    label = 8 if study.parameters.get("label") else 0
+    return 8 * (k if isinstance(k, int) else columns) + label

@@ -1,0 +1,158 @@
+"""The commands as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.cli.example import STUDY, everything_in
+from tests.running import atoll
+
+import atoll as package
+
+# ---- atoll run ----
+
+
+def test_run_writes_what_is_released(folder: Path) -> None:
+    finished = atoll("run", "study.toml")
+    assert finished.code == 0, finished.err
+    assert "PC2" in finished.out
+    names = {path.name for path in (folder / "atoll-run").iterdir()}
+    base = "north-south"  # a study's name never becomes a path
+    assert names == {
+        f"{base}{end}" for end in (".atoll", "-projections.csv", "-projections.png", "-scree.png")
+    }
+    frame = pd.read_csv(folder / "atoll-run" / f"{base}-projections.csv")
+    assert list(frame.columns) == ["island", "PC1", "PC2", "label"]
+    assert frame.groupby("island").size().to_dict() == {"north": 20, "south": 10}
+    result = package.load_result(folder / "atoll-run" / f"{base}.atoll")
+    assert result["components"].shape == (2, 4)
+    with pytest.raises(package.AtollError, match="n_samples"):
+        result["n_samples"]
+
+
+def test_results_are_readable_by_their_owner_only(folder: Path) -> None:
+    atoll("run", "study.toml")
+    for path in (folder / "atoll-run").iterdir():
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_run_without_scores_writes_no_projections(folder: Path) -> None:
+    (folder / "study.toml").write_text(STUDY.replace('scores = ["consumer"]\n', ""))
+    assert atoll("run", "study.toml", "-o", "out").code == 0
+    assert {path.suffix for path in (folder / "out").iterdir()} == {".atoll", ".png"}
+
+
+def test_run_again_replaces_and_leaves_other_files_alone(folder: Path) -> None:
+    atoll("run", "study.toml", "-o", "out")
+    (folder / "out" / "notes.txt").write_text("mine")
+    assert atoll("run", "study.toml", "-o", "out").code == 0
+    assert (folder / "out" / "notes.txt").read_text() == "mine"
+    assert not [name for name in everything_in(folder) if ".atoll-" in name]
+
+
+def test_run_prints_json(folder: Path) -> None:
+    finished = atoll("run", "study.toml", "--json", "--output", "deep/er")
+    said = json.loads(finished.out)
+    assert finished.err == ""
+    assert said["digest"] == package.load_study("study.toml").digest
+    assert len(said["explained_variance_ratio"]) == 2
+    assert "n_samples" not in said
+    assert all(Path(path).is_file() for path in said["files"])
+
+
+def test_quiet_says_nothing(folder: Path) -> None:
+    assert atoll("run", "study.toml", "--quiet") == (0, "", "")
+
+
+def test_few_rows_are_warned_of(folder: Path) -> None:
+    pd.read_csv("north.csv")[:2].to_csv("north.csv", index=False)
+    pd.read_parquet("south.parquet")[:2].to_parquet("south.parquet")
+    finished = atoll("run", "study.toml", "--json")
+    assert finished.code == 0
+    assert finished.err.startswith("warning: the joint table has 4 rows for 4 columns")
+    json.loads(finished.out)
+
+
+# ---- atoll review ----
+
+
+def test_review_says_who_learns_what(folder: Path) -> None:
+    finished = atoll("review", "study.toml")
+    said = " ".join(finished.out.split())
+    assert finished.code == 0
+    for words in ("Who learns what", "full covariance matrix", "colludes with no provider", "4 columns"):
+        assert words in said
+    assert package.load_study("study.toml").digest in said
+    assert "! with two providers" in said
+
+
+def test_review_needs_no_data(folder: Path) -> None:
+    (folder / "north.csv").unlink()
+    (folder / "south.parquet").unlink()
+    assert "--columns" in atoll("review", "study.toml").out
+    assert "9 columns" in atoll("review", "study.toml", "--columns", "9").out
+
+
+def test_review_prints_json_and_markdown(folder: Path) -> None:
+    assert json.loads(atoll("review", "study.toml", "--json").out)["cost"]["columns"] == 4
+    assert atoll("review", "study.toml", "--markdown").out.startswith("# Privacy review of the study")
+    assert atoll("review", "study.toml", "--markdown", "--json").code == 2
+
+
+def test_review_writes_nothing(folder: Path) -> None:
+    before = everything_in(folder)
+    atoll("review", "study.toml", "--markdown")
+    assert everything_in(folder) == before
+
+
+# ---- atoll demo ----
+
+
+def test_demo_from_start_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    finished = atoll("demo")
+    assert finished.code == 0, finished.err
+    said = " ".join(finished.out.split())
+    for words in ("What each learned", "covariance 30×30", "Variance", "Atoll, private 1.0000", "messages"):
+        assert words in said
+    assert {path.name for path in Path("atoll-demo").iterdir()} == {
+        "study.toml",
+        "coast-screening.csv",
+        "valley-hospital.csv",
+        "summit-oncology.csv",
+        "tumours.atoll",
+        "tumours-scree.png",
+        "tumours-projections.csv",
+        "tumours-projections.png",
+    }
+    assert "coast-screening" in atoll("review", "atoll-demo/study.toml").out
+    assert atoll("run", "atoll-demo/study.toml", "-q").code == 0
+
+
+def test_the_demo_agrees_with_the_pooled_table_and_hospitals_alone_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = json.loads(atoll("demo", "--json", "-o", "here").out)
+    agreement = said["agreement"]
+    assert agreement["joint"]["largest_angle_degrees"] < 1e-9
+    assert agreement["projections_relative_difference"] < 1e-12
+    assert all(part["largest_angle_degrees"] > 10 for part in agreement["separate"].values())
+    assert said["n_samples"] == 569
+
+
+# ---- help ----
+
+
+@pytest.mark.parametrize("command", [(), ("--help",), ("run", "--help"), ("review", "-h"), ("demo", "-h")])
+def test_help_is_given(command: tuple[str, ...]) -> None:
+    finished = atoll(*command)
+    assert finished.code == 0
+    assert "Usage: atoll" in finished.out
+
+
+def test_version() -> None:
+    assert atoll("--version") == (0, f"atoll {package.__version__}\n", "")

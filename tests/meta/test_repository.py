@@ -1,0 +1,55 @@
+"""The repository keeps its own promises."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import atoll
+
+ROOT = Path(__file__).parents[2]
+PROTOCOLS = ROOT / "src" / "atoll" / "protocols"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+_TAG = re.compile(r"#\s*Alg (\d+), l\.(\d+)(?:-(\d+))?")
+_ROW = re.compile(r"^\| Alg (\d+), l\.(\d+) \|", re.MULTILINE)
+
+
+def tags(text: str) -> set[tuple[int, int]]:
+    """Every algorithm line that a file's comments name; l.4-5 names two."""
+    return {
+        (int(algorithm), line)
+        for algorithm, first, last in _TAG.findall(text)
+        for line in range(int(first), int(last or first) + 1)
+    }
+
+
+TAGGED = [path for path in sorted(PROTOCOLS.glob("*.py")) if tags(path.read_text())]
+
+
+@pytest.mark.parametrize("path", TAGGED, ids=lambda path: path.stem)
+def test_every_algorithm_line_is_explained(path: Path) -> None:
+    page = ROOT / "docs" / "protocols" / f"{path.stem}.md"
+    rows = {(int(algorithm), int(line)) for algorithm, line in _ROW.findall(page.read_text())}
+    assert tags(path.read_text()) <= rows
+
+
+def test_pppca_is_tagged() -> None:
+    assert (2, 8) in tags((PROTOCOLS / "pppca.py").read_text())
+
+
+def test_every_dependency_has_its_reason() -> None:
+    page = (ROOT / "docs" / "explanation" / "dependencies.md").read_text()
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = [*PROJECT["project"]["dependencies"], *(one for extra in extras for one in extra)]
+    for requirement in wanted:
+        package = re.split(r"[<>=!~\[; ]", requirement)[0]
+        assert f"| `{package}` |" in page, package
+
+
+def test_the_version_is_said_once_and_the_same() -> None:
+    assert PROJECT["project"]["version"] == atoll.__version__
+    assert f"## {atoll.__version__}" in (ROOT / "CHANGELOG.md").read_text()

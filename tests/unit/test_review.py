@@ -1,0 +1,207 @@
+"""The review says what will happen: checked against what does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.examples import EXAMPLES
+
+from atoll.data.island import Island
+from atoll.errors import ParameterError
+from atoll.report.assessment import as_markdown
+from atoll.runtime.execute import run_study
+from atoll.runtime.review import count_columns, review_study
+from atoll.runtime.studies import open_study
+from atoll.study.model import Party, Study
+
+EVERYTHING = {
+    "components": ("provider", "consumer"),
+    "explained_variance": ("provider", "consumer"),
+    "n_samples": ("consumer",),
+    "scores": ("consumer",),
+}
+
+
+def a_study(n_islands: int = 3, *, together: bool = False, **fields: Any) -> Study:
+    others = (
+        (Party("office", ("server", "consumer")),)
+        if together
+        else (Party("office", ("server",)), Party("lab", ("consumer",)))
+    )
+    described: dict[str, Any] = {
+        "name": "example",
+        "protocol": "pppca",
+        "parties": tuple(Party(f"p{i}", ("provider",)) for i in range(n_islands)) + others,
+        "parameters": {"n_components": 3},
+        "release": EVERYTHING,
+    }
+    return Study(**(described | fields))
+
+
+def said_to(study: Study, role: str) -> str:
+    reviewed = {r.role: r for r in review_study(study).roles}[role]
+    return "\n".join((*reviewed.learns, *reviewed.caveats))
+
+
+def test_two_providers_are_told_what_subtraction_shows() -> None:
+    assert "learns the other's number of rows and mean" in said_to(a_study(2), "provider")
+    assert "subtract" not in said_to(a_study(3), "provider")
+
+
+def test_the_server_is_said_to_learn_the_covariance() -> None:
+    assert "full covariance matrix" in said_to(a_study(), "server")
+
+
+def test_what_is_not_released_stays_inside() -> None:
+    review = review_study(a_study(release={"components": ("p1",)}))
+    outputs = {output.output: output for output in review.outputs}
+    assert outputs["components"].released_to == ("p1/provider",)
+    assert outputs["explained_variance"].released_to == ()
+    assert outputs["explained_variance"].computed_by == ("office",)
+    assert "nobody; it stays with office" in as_markdown(review)
+
+
+def test_a_party_with_two_roles_is_pointed_out() -> None:
+    assert review_study(a_study()).combined == ()
+    (sentence,) = review_study(a_study(together=True)).combined
+    assert sentence.startswith("office plays server and consumer")
+    assert sentence in as_markdown(review_study(a_study(together=True)))
+
+
+@pytest.mark.parametrize(
+    "release", [EVERYTHING, {"scores": ("consumer",)}, {"components": ("consumer",)}, {}]
+)
+@pytest.mark.parametrize(
+    ("n_islands", "secure_sum", "options"),
+    [
+        (2, "shares", {}),
+        (7, "shares", {}),
+        (5, "masks", {}),
+        (6, "masks", {"dropouts": 1}),
+        (3, "paillier", {}),
+        (4, "lattice", {"key": "collective"}),
+        (3, "lattice", {"key": "server"}),
+    ],
+)
+def test_the_expected_cost_is_what_a_run_costs(
+    n_islands: int, secure_sum: str, options: dict[str, Any], release: dict[str, tuple[str, ...]]
+) -> None:
+    d, rows = 30, 20
+    study = a_study(n_islands, secure_sum=secure_sum, sum_options=options, release=release)
+    draw = np.random.default_rng(0)
+    columns = [f"a column {j}" for j in range(d)]
+    islands = {
+        f"p{i}": Island.from_array(draw.normal(size=(rows, d)), name=f"p{i}", columns=columns)
+        for i in range(n_islands)
+    }
+    cost = run_study(study, islands).result.transcript
+    expected = review_study(study, d).cost
+    assert expected is not None
+    assert expected.messages == cost.messages
+    assert expected.rounds == cost.rounds
+    projections = expected.projection_bytes_per_row * rows * n_islands
+    assert expected.bytes_total + projections == pytest.approx(cost.bytes, rel=0.05)
+    sent = cost.of("p0/provider").bytes_sent - projections // n_islands
+    assert expected.bytes_per_provider == pytest.approx(sent, rel=0.05)
+
+
+def test_a_cost_needs_a_number_of_columns() -> None:
+    review = review_study(a_study())
+    assert review.cost is None
+    assert "--columns" in (review.cost_missing or "")
+    with pytest.raises(ParameterError, match="at least one column"):
+        review_study(a_study(), 0)
+
+
+def test_columns_are_counted_without_the_label(tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.zeros((2, 4)), columns=["a", "b", "c", "kind"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.savez(tmp_path / "t.npz", X=np.zeros((2, 4)), feature_names=list(frame.columns))
+    text = """
+[study]
+name = "x"
+protocol = "pppca"
+[parameters]
+label = "kind"
+[[party]]
+name = "n"
+role = "provider"
+[[party]]
+name = "s"
+role = "provider"
+[[party]]
+name = "o"
+role = "server"
+[local]
+data = { n = "missing.csv", s = "t.%s" }
+"""
+    path = tmp_path / "s.toml"
+    for ending in ("csv", "parquet", "npz"):
+        path.write_text(text % ending)
+        assert count_columns(open_study(path)) == 3, ending
+    path.write_text((text % "csv").replace('label = "kind"', 'columns = ["a", "b"]'))
+    assert count_columns(open_study(path)) == 2
+    path.write_text(text % "nothing")
+    assert count_columns(open_study(path)) is None
+
+
+def test_the_markdown_has_every_part_and_every_party() -> None:
+    text = as_markdown(review_study(a_study(), 30))
+    for heading in (
+        "Purpose",
+        "Parties",
+        "Data flows",
+        "Who learns what",
+        "Outputs",
+        "Adversary",
+        "Safeguards",
+        "Residual risks",
+    ):
+        assert f"\n## {heading}\n" in text
+    for words in ("p0, p1, p2", "office", "lab", a_study().digest, "colludes with no provider", "M-2"):
+        assert words in text
+
+
+def test_projections_are_called_data_about_single_records() -> None:
+    assert "data about single records" in as_markdown(review_study(a_study()))
+    quiet = as_markdown(review_study(a_study(release={"components": ("provider",)})))
+    assert "No message describes a single record" in quiet
+
+
+def test_a_name_cannot_break_the_markdown() -> None:
+    study = a_study(name="x\n\n# Approved")
+    assert "\n# Approved" not in as_markdown(review_study(study))
+
+
+def test_a_baseline_without_messages_says_so() -> None:
+    study = Study(
+        name="alone",
+        protocol="separate",
+        parties=(Party("a", ("provider",)), Party("b", ("provider",))),
+        release={"models": ("provider",)},
+    )
+    text = as_markdown(review_study(study))
+    assert "of its own records only" in text
+    assert "No message is sent" in text
+
+
+def test_a_review_is_plain_data() -> None:
+    plain = json.loads(json.dumps(review_study(a_study(), 30).to_plain()))
+    assert plain["cost"]["columns"] == 30
+    assert plain["roles"][0]["parties"] == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_protocol_can_be_reviewed(example: str) -> None:
+    study = EXAMPLES[example]().study
+    review = review_study(study, 4)
+    assert all(role.learns or role.caveats for role in review.roles)
+    text = as_markdown(review)
+    for party in study.parties:
+        assert party.name in text

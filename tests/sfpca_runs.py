@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,44 @@ from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca import parties
-from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs
+from atoll.protocols.sfpca import direct as direct_recipe
+from atoll.protocols.sfpca import strict as strict_recipe
+from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.shared import Machine
 from atoll.protocols.sfpca.simulated import Simulated
 from atoll.randomness import fresh_seed
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.study.model import Parameters, Party, Study
+
+class Opened(NamedTuple):
+    components: Any
+    offset: Any
+    values: Any
+    total_variance: float
+    certificate: Any
+
+
+async def direct(machine: Machine, inputs: Inputs, k: int, receivers: frozenset[str]) -> Opened:
+    return await opened(machine, await direct_recipe.direct(machine, inputs, k), receivers)
+
+
+async def strict(
+    machine: Machine,
+    inputs: Inputs,
+    k: int,
+    receivers: frozenset[str],
+    policy: strict_recipe.Policy = strict_recipe.POLICIES["default"],
+) -> Opened:
+    return await opened(machine, await strict_recipe.strict(machine, inputs, k, policy), receivers)
+
+
+async def opened(machine: Machine, found: Found, receivers: frozenset[str]) -> Opened:
+    components = await machine.released(found.components, receivers)
+    offset = await machine.released(found.offset, receivers)
+    offset = None if offset is None else offset[:, 0] * found.offset_factor
+    return Opened(components, offset, found.values, found.total_variance, found.certificate)
+
 
 Program = Callable[[Machine, Inputs, frozenset[str]], Coroutine[Any, Any, Any]]
 

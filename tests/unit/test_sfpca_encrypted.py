@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
-from tests.sfpca_runs import encrypted
+from tests.sfpca_runs import direct, encrypted, strict
 
 from atoll import codec
 from atoll.crypto.hazmat import golib
 from atoll.errors import ParameterError, RangeOverflow
 from atoll.network import Address
 from atoll.protocols.sfpca import parties
-from atoll.protocols.sfpca.direct import direct
-from atoll.protocols.sfpca.strict import strict
 from atoll.runtime.local import Observer
 
 
@@ -78,7 +76,8 @@ def test_nobody_receives_anything_but_ciphertexts_masked_shares_and_openings() -
         "EncryptedMatrix",
         "SecondHalves",
         "OpenedMatrix",
-        "OpenedShare",
+        "PublicNumbers",
+        "ReleasedShare",
     }
 
 

@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
-from tests.sfpca_runs import exponent_of, simulate
+from tests.sfpca_runs import direct, exponent_of, simulate, strict
 
 from atoll.errors import RangeOverflow, RunError
-from atoll.protocols.sfpca.direct import direct
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
 from atoll.protocols.sfpca.rotations import gaussians, rotation
 from atoll.protocols.sfpca.simulated import Simulated
-from atoll.protocols.sfpca.strict import POLICIES, strict
+from atoll.protocols.sfpca.strict import POLICIES
 
 
 def test_moments_are_exact() -> None:
@@ -110,7 +109,7 @@ def test_direct_agrees_with_scikit_learn_on_an_ill_conditioned_table() -> None:
     cosines = np.abs(np.sum(result.components * exact.components_, axis=1))
     assert cosines.min() > 1 - 1e-12
     unit = 4.0 ** exponent_of(X) * len(X) / (len(X) - 1)
-    np.testing.assert_allclose(result.eigenvalues * unit, exact.explained_variance_, rtol=1e-6)
+    np.testing.assert_allclose(result.values * unit, exact.explained_variance_, rtol=1e-6)
     assert result.total_variance * unit == pytest.approx(exact.explained_variance_.sum(), rel=1e-12)
     offset = result.offset * 2.0 ** exponent_of(X)
     np.testing.assert_allclose(offset, result.components @ X.mean(axis=0), rtol=1e-9, atol=1e-9)

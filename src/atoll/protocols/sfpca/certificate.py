@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from atoll.errors import RunError
+from atoll.errors import CertificateRefused
 from atoll.protocols.sfpca.polynomials import schedule
 from atoll.protocols.sfpca.shared import Floats, Machine, Shared
 
@@ -29,6 +29,7 @@ _SHORTFALL = 0.1
 _SMUDGE_BITS = 15
 _SHORTFALL_BITS = 10
 _FRACTION = 40
+_OPENED_BITS = 48
 _OUT_FRACTION = 30
 # Weights beyond this mean gaps that no run resolves: the certificate then fails by itself.
 _WEIGHT_LIMIT = 2.0**36
@@ -54,10 +55,23 @@ class Certificate(NamedTuple):
     def check(self) -> None:
         """Refuse a result that the bound does not vouch for."""
         if not self.bound <= TOLERANCE:
-            raise RunError(
+            raise CertificateRefused(
                 f"the components are certified to {self.bound:.2g} only, {TOLERANCE} is asked for",
                 hint="the spectrum is too flat: other n_components, the accurate policy, or recipe='direct'",
             )
+
+
+def of_spectrum(values: Floats, k: int) -> Certificate:
+    """The bound where everything but the precision of the opened matrix is exact.
+
+    Nothing is refused by it: where eigenvalues coincide, any basis of their space is as good.
+    """
+    error = 2.0**-_OPENED_BITS * len(values)
+    gaps = np.abs(np.subtract.outer(values[:k], values))
+    gaps[np.arange(k), np.arange(k)] = np.inf
+    with np.errstate(divide="ignore"):
+        bound = float(np.sqrt(((error / gaps.min(axis=1)) ** 2).sum()))
+    return Certificate(min(bound, 1.0), 0.0, 0.0)
 
 
 async def certify(
@@ -84,6 +98,9 @@ async def certify(
     R = machine.plus_public(in_basis(machine, S, U, k), -np.eye(k, rho) * (theta[:k] ** 2)[:, None])
     defect = machine.plus_public(in_basis(machine, N, U, k), -np.eye(k, rho))
     linear, cross, plain = weights(theta, mu, k)
+    # One role's roundings for all: a share times another number than everybody's is noise.
+    same = await machine.same(np.hstack([linear[:, None], cross, plain]))
+    linear, cross, plain = same[:, 0], same[:, 1 : 1 + rho], same[:, 1 + rho :]
     tau = await _tau(machine, R, defect, linear, cross, plain)
     # The noise may have hidden as much as its own width.
     hidden = max(tau, 0.0) + 2.0**-_SMUDGE_BITS

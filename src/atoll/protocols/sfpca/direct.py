@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from atoll.errors import MessageError, ParameterError
+from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
 from atoll.protocols.sfpca.moments import Moments
 from atoll.protocols.sfpca.rotations import rotation
 from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
@@ -19,17 +21,22 @@ DATA_FRACTION = 60
 ROTATION_FRACTION = 120
 _TRACE_FRACTION = 96
 _RESULT_FRACTION = 60
+_LEAST_VARIANCE = 2.0**-80
 # Uniform noise over everything that rounding may have left since the first rotation.
 SMUDGE_MARGIN = 52
 
 
-class Directed(NamedTuple):
-    """What the direct recipe gives, in units of the data's range (2^exponent)."""
+class Found(NamedTuple):
+    """What a recipe finds, in units of the data's range (2^exponent); components and offset as shares."""
 
-    components: Floats | None
-    offset: Floats | None
-    eigenvalues: Floats
+    components: Shared
+    offset: Shared
+    """Components times the mean, over ``offset_factor``."""
+    offset_factor: float
+    values: Floats
+    """All eigenvalues, or the Ritz values: opened. Divisor n."""
     total_variance: float
+    certificate: Certificate
 
 
 class Inputs(NamedTuple):
@@ -43,12 +50,13 @@ class Inputs(NamedTuple):
     rotation_seed: bytes | None
 
 
-async def direct(machine: Machine, inputs: Inputs, k: int, receivers: frozenset[str]) -> Directed:
+async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
     S, u = await scatter(machine, inputs)
     total = float(
         (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]
     )
+    check_variance(total)
     exponent = -frexp(total)[1]
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
     H = await joint_rotation(machine, inputs, inputs.columns)
@@ -62,16 +70,38 @@ async def direct(machine: Machine, inputs: Inputs, k: int, receivers: frozenset[
         (left, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="Z"
     )
     Z = await machine.opened(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
-    values, U = np.linalg.eigh((Z + Z.T) / 2)
-    top = U.T[::-1][:k]
+    values, U = await decomposed(machine, Z)
+    top = U.T[:k]
     W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
     offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
-    components = await machine.released(W, receivers)
-    shift = await machine.released(offset, receivers)
-    scale = 4.0 ** ceil(log2(inputs.n)) / inputs.n**2
-    if shift is not None:
-        shift = shift[:, 0] * 2.0 ** ceil(log2(inputs.n)) / inputs.n
-    return Directed(components, shift, np.maximum(values[::-1], 0.0) * 2.0**-exponent * scale, total * scale)
+    factor = 2.0 ** ceil(log2(inputs.n)) / inputs.n
+    return Found(
+        W,
+        offset,
+        factor,
+        np.maximum(values, 0.0) * 2.0**-exponent * factor**2,
+        total * factor**2,
+        of_spectrum(values, k),
+    )
+
+
+def check_variance(total: float) -> None:
+    """Rows that are all alike have no components."""
+    if not total > _LEAST_VARIANCE:
+        raise ParameterError(
+            "the joint table has no variance that its range could show",
+            hint="all rows are alike, or the study's bounds are far too wide",
+        )
+
+
+async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues (falling) and vectors of an opened matrix, the same bits for every role."""
+    values, U = np.linalg.eigh((Z + Z.T) / 2)
+    same = await machine.same(np.vstack([values[::-1], U[:, ::-1]]))
+    values, U = same[0], same[1:]
+    if not np.allclose((U * values) @ U.T, (Z + Z.T) / 2, rtol=0, atol=1e-9 * max(1.0, np.abs(Z).max())):
+        raise MessageError("the eigenvectors are not those of the opened matrix")
+    return values, U
 
 
 async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared]:

@@ -108,10 +108,25 @@ class MaskedShare(Message, frozen=True):
 
 
 class OpenedShare(Message, frozen=True):
-    """Share holder -> receiver: its share of a matrix that is opened."""
+    """Provider -> coordinator: its share of a matrix that is opened."""
 
     step: int
     words: np.ndarray[Any, Any]
+
+
+class ReleasedShare(Message, frozen=True):
+    """Share holder -> receiver of an output: its share of integers / 2^fraction."""
+
+    step: int
+    fraction: int
+    words: np.ndarray[Any, Any]
+
+
+class PublicNumbers(Message, frozen=True):
+    """Coordinator -> provider: its rounding of public numbers that everybody can compute."""
+
+    step: int
+    values: np.ndarray[Any, Any]
 
 
 class OpenedMatrix(Message, frozen=True):
@@ -133,6 +148,8 @@ MESSAGES = (
     MaskedShare,
     OpenedShare,
     OpenedMatrix,
+    ReleasedShare,
+    PublicNumbers,
 )
 
 
@@ -149,13 +166,21 @@ class _Party(Machine):
     """What provider and coordinator have in common: linear steps on their own share."""
 
     def __init__(
-        self, net: Network, record: Record, digest: str, coordinator: Address, providers: Sequence[Address]
+        self,
+        net: Network,
+        record: Record,
+        digest: str,
+        coordinator: Address,
+        providers: Sequence[Address],
+        guests: Sequence[Address] = (),
     ) -> None:
         self.net = net
         self.record = record
         self.digest = digest
         self.coordinator = coordinator
         self.providers = tuple(providers)
+        self.guests = tuple(guests)
+        """Roles that hold no share and only receive outputs."""
         self.parties = len(self.providers)
         self.me = str(net.me)
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
@@ -397,6 +422,15 @@ class Provider(_Party):
         _check_step(opened.step, step)
         return _floats(opened.words, x.fraction)
 
+    async def same(self, values: Floats) -> Floats:
+        step = self._next()
+        message = await self.net.receive(PublicNumbers, self.coordinator)
+        _check_step(message.step, step)
+        theirs = message.values
+        if theirs.dtype != np.float64 or theirs.shape != values.shape or not np.isfinite(theirs).all():
+            raise MessageError("public numbers have the wrong shape")
+        return np.array(theirs)
+
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
         return await _release(self, x, receivers)
 
@@ -464,9 +498,14 @@ class Coordinator(_Party):
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
         step = self._next()
         arrived = await self.net.gather(OpenedShare, self.providers)
-        words = _total(x, [x.share] + [_words(arrived[p], step, x) for p in self.providers])
+        words = _total([x.share] + [_words(arrived[p], step, x) for p in self.providers])
         await self.net.broadcast(self.providers, OpenedMatrix(step, words))
         return _floats(words, x.fraction)
+
+    async def same(self, values: Floats) -> Floats:
+        step = self._next()
+        await self.net.broadcast(self.providers, PublicNumbers(step, np.ascontiguousarray(values)))
+        return values
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
         return await _release(self, x, receivers)
@@ -479,16 +518,26 @@ async def _release(machine: _Party, x: Shared, receivers: frozenset[str]) -> Flo
     """Every holder sends its share to every receiver, who alone can add them up."""
     _check_masked(x)
     step = machine._next()
-    everybody = (machine.coordinator, *machine.providers)
-    for address in everybody:
+    holders = (machine.coordinator, *machine.providers)
+    share = ReleasedShare(step, x.fraction, x.share)
+    for address in (*holders, *machine.guests):
         if str(address) in receivers and address != machine.net.me:
-            await machine.net.send(address, OpenedShare(step, x.share))
+            await machine.net.send(address, share)
     if machine.me not in receivers:
         return None
-    others = [a for a in everybody if a != machine.net.me]
-    arrived = await machine.net.gather(OpenedShare, others)
-    words = _total(x, [x.share] + [_words(arrived[a], step, x) for a in others])
-    return _floats(words, x.fraction)
+    return await collected(machine.net, [a for a in holders if a != machine.net.me], share)
+
+
+async def collected(net: Network, holders: Sequence[Address], own: ReleasedShare | None = None) -> Floats:
+    """An output from everybody's shares of it."""
+    arrived = [*(await net.gather(ReleasedShare, holders)).values(), *([own] if own else [])]
+    first = arrived[-1]
+    for message in arrived:
+        _check_step(message.step, first.step)
+        _check_words(message.words, first.words.shape[:2])
+        if message.fraction != first.fraction:
+            raise MessageError("shares of one output have different scales")
+    return _floats(_total([np.array(message.words) for message in arrived]), first.fraction)
 
 
 def _encode_right(ring: Ring, y: Shared, layout: Layout) -> go.Right:
@@ -530,22 +579,21 @@ def _plus_identity(share: Integers, value: int) -> Integers:
     return go.from_ints(values, share.shape[2])
 
 
-def _total(x: Shared, shares: Sequence[Integers]) -> Integers:
+def _total(shares: Sequence[Integers]) -> Integers:
     words = min(go.MAX_WORDS, max(share.shape[2] for share in shares) + 1)
     return go.combine(shares, [1] * len(shares), 0, words)
 
 
 def _words(message: OpenedShare, step: int, x: Shared) -> Integers:
     _check_step(message.step, step)
-    words = message.words
-    if (
-        words.dtype != np.uint64
-        or words.ndim != 3
-        or words.shape[:2] != x.shape
-        or words.shape[2] > go.MAX_WORDS
-    ):
+    _check_words(message.words, x.shape)
+    return np.array(message.words)
+
+
+def _check_words(words: np.ndarray[Any, Any], shape: tuple[int, ...]) -> None:
+    right = words.dtype == np.uint64 and words.ndim == 3 and words.shape[:2] == shape
+    if not right or words.shape[2] > go.MAX_WORDS:
         raise MessageError("an opened share has the wrong shape")
-    return np.array(words)
 
 
 def _floats(words: Any, fraction: int) -> Floats:

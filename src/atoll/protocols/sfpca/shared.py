@@ -173,3 +173,10 @@ class Machine(ABC):
     @abstractmethod
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
         """The matrix for the receivers only; None for everybody else."""
+
+    @abstractmethod
+    async def same(self, values: Floats) -> Floats:
+        """The coordinator's version of public numbers that every role computed.
+
+        Processors round differently; shares weighted by different numbers do not add up any more.
+        """

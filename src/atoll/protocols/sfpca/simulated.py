@@ -114,6 +114,9 @@ class Simulated(Machine):
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:  # noqa: ARG002
         return self._floats(x, 0)
 
+    async def same(self, values: Floats) -> Floats:
+        return values
+
     def _floats(self, x: Shared, smudge_bits: int) -> Floats:
         noise = self._rng.random(x.shape) - 0.5
         exact = np.array([[float(v / 2**x.fraction) for v in row] for row in x.share])

@@ -14,12 +14,15 @@ import numpy as np
 
 from atoll.errors import ParameterError
 from atoll.protocols.sfpca.bounds import plan_for
-from atoll.protocols.sfpca.certificate import Certificate, PublicTerms, certify
+from atoll.protocols.sfpca.certificate import PublicTerms, certify
 from atoll.protocols.sfpca.direct import (
     DATA_FRACTION,
     ROTATION_FRACTION,
+    Found,
     Inputs,
     at_fraction,
+    check_variance,
+    decomposed,
     joint_rotation,
     smudge_bits,
     with_norm,
@@ -61,22 +64,11 @@ class Covariance(NamedTuple):
     scale: float
 
 
-class Strict(NamedTuple):
-    """What the strict recipe gives, in units of the data's range."""
-
-    components: Floats | None
-    offset: Floats | None
-    ritz_values: Floats
-    total_variance: float
-    certificate: Certificate
-
-
-async def strict(
-    machine: Machine, inputs: Inputs, k: int, receivers: frozenset[str], policy: Policy = POLICIES["default"]
-) -> Strict:
+async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
     total = await total_variance(machine, inputs)
+    check_variance(total)
     C = covariance(machine, inputs, policy, total)
     P = start(machine, inputs, policy, rho)
     for _ in range(policy.iterations):
@@ -86,8 +78,7 @@ async def strict(
     H = await joint_rotation(machine, inputs, rho)
     small = await rotated(machine, H, await grams(machine, Q, Y))
     opened = await machine.opened(small.Z, smudge_bits=smudge_bits(machine, rho))
-    theta, U = np.linalg.eigh((opened + opened.T) / 2)
-    theta, U = theta[::-1], U[:, ::-1]
+    theta, U = await decomposed(machine, opened)
     public = PublicTerms(
         inputs.columns, machine.parties, policy.gram_fraction, policy.iterations, policy.schedule
     )
@@ -102,14 +93,7 @@ async def strict(
         bits=1 + ceil(log2(inputs.columns) / 2),
         name="offset",
     )
-    components, offset = await machine.released(W, receivers), await machine.released(Wu, receivers)
-    return Strict(
-        components,
-        None if offset is None else offset[:, 0],
-        np.maximum(theta, 0.0) * C.scale,
-        total,
-        certificate,
-    )
+    return Found(W, Wu, 1.0, np.maximum(theta, 0.0) * C.scale, total, certificate)
 
 
 async def total_variance(machine: Machine, inputs: Inputs) -> float:

@@ -11,8 +11,8 @@ import numpy as np
 from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
-from atoll.protocols.sfpca import parties
 from atoll.protocols.sfpca import direct as direct_recipe
+from atoll.protocols.sfpca import parties
 from atoll.protocols.sfpca import strict as strict_recipe
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
@@ -21,6 +21,7 @@ from atoll.protocols.sfpca.simulated import Simulated
 from atoll.randomness import fresh_seed
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.study.model import Parameters, Party, Study
+
 
 class Opened(NamedTuple):
     components: Any

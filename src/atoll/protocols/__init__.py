@@ -5,10 +5,11 @@ from __future__ import annotations
 from atoll.errors import StudyError, one_of
 from atoll.protocols import baselines, pppca, summation
 from atoll.protocols.base import Learned, Protocol, check_study
+from atoll.protocols.sfpca import protocol as sfpca
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
-    for protocol in (pppca.PROTOCOL, baselines.META, baselines.SEPARATE, summation.PROTOCOL)
+    for protocol in (pppca.PROTOCOL, sfpca.PROTOCOL, baselines.META, baselines.SEPARATE, summation.PROTOCOL)
 }
 
 __all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]

@@ -102,6 +102,7 @@ func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts []
 	if err != nil {
 		return err
 	}
+	defer giveWords(sum)
 	if public != nil {
 		if err := checkLeft(r, public, 64*public.Words, shift, y); err != nil {
 			return err
@@ -122,6 +123,12 @@ func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts []
 	})
 }
 
+// Free gives the memory back; the object must not be used afterwards.
+func (c *Ciphertext) Free() {
+	giveWords(c.c0)
+	giveWords(c.c1)
+}
+
 // NewCiphertext reads assembled first halves and expands the second ones.
 func NewCiphertext(r *Ring, y Layout, first, common []byte) (*Ciphertext, error) {
 	if err := y.check(r); err != nil {
@@ -134,7 +141,7 @@ func NewCiphertext(r *Ring, y Layout, first, common []byte) (*Ciphertext, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &Ciphertext{ring: r, layout: y, c0: c0, c1: make([]uint64, len(c0))}
+	c := &Ciphertext{ring: r, layout: y, c0: c0, c1: takeWords(len(c0))}
 	length := r.Limbs * r.N
 	err = parallel.Run(y.LeftPolys(), func(_, p int) error {
 		r.uniform(c.c1[p*length:(p+1)*length], newStream(common, forCommon, nil, p))

@@ -109,9 +109,10 @@ func AddPolys(r *Ring, count int, messages [][]byte) ([]uint64, error) {
 		}
 	}
 	length := r.Limbs * r.N
-	sum := make([]uint64, count*length)
+	sum := takeWords(count * length)
 	err := parallel.Run(count, func(_, p int) error {
 		part := sum[p*length : (p+1)*length]
+		clear(part)
 		term := r.poly()
 		defer r.done(term)
 		for _, message := range messages {

@@ -33,15 +33,19 @@ func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 		return nil, err
 	}
 	length, cols := r.Limbs*r.N, y.colBlocks()
-	b := &Right{ring: r, layout: y, polys: make([]uint64, y.RightPolys()*length)}
+	b := &Right{ring: r, layout: y, polys: takeWords(y.RightPolys() * length)}
 	err := parallel.Run(y.RightPolys(), func(_, p int) error {
 		poly := b.polys[p*length : (p+1)*length]
+		clear(poly)
 		r.encodeRight(poly, x, y, p/cols, p%cols)
 		r.ntt(poly)
 		return nil
 	})
 	return b, err
 }
+
+// Free gives the memory back; the object must not be used afterwards.
+func (b *Right) Free() { giveWords(b.polys) }
 
 func (r *Ring) encodeRight(poly []uint64, x *Matrix, y Layout, innerBlock, colBlock int) {
 	innerFrom, innerTo := span(innerBlock, y.BlockInner, y.Inner)
@@ -90,8 +94,9 @@ func multiply(
 		return err
 	}
 	length := r.Limbs * r.N
-	c0 := make([]uint64, y.OutPolys()*length)
-	c1 := make([]uint64, y.OutPolys()*length)
+	c0, c1 := takeWords(y.OutPolys()*length), takeWords(y.OutPolys()*length)
+	defer giveWords(c0)
+	defer giveWords(c1)
 	if err := r.sumOfProducts(c0, c1, terms, y); err != nil {
 		return err
 	}

@@ -20,8 +20,7 @@ shares; QR is a matrix polynomial; the small eigenproblem is solved in the clear
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,8 +45,10 @@ from atoll.protocols.sfpca.parameters import (
     check,
     components_for,
 )
+from atoll.protocols.sfpca.planner import expect
 from atoll.protocols.sfpca.ranges import LEVELS, Range
-from atoll.protocols.sfpca.shared import Floats, Job, Shared
+from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import POLICIES, strict
 from atoll.randomness import fresh_seed
 from atoll.study.model import Study
@@ -72,7 +73,6 @@ OUTPUTS = {
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
     ),
 }
-_SCORE_ROWS, _SCORE_FRACTION, _ROW_FRACTION, _FACTOR_FRACTION = 1024, 44, 40, 50
 
 
 class Public(NamedTuple):
@@ -306,15 +306,17 @@ async def _scores(
     study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
-    owners = [
-        (address, n)
-        for address, n in zip(study.who(PROVIDER), public.rows, strict=True)
-        if study.releases("scores", address) and not study.releases("components", address)
-    ]
+    rows = dict(zip(study.who(PROVIDER), public.rows, strict=True))
+    owners = [(address, rows[address]) for address in score_owners(study)]
     mine: list[Floats] = []
-    for start in range(0, max((n for _, n in owners), default=0), _SCORE_ROWS):
-        due = [(a, min(n - start, _SCORE_ROWS)) for a, n in owners if n > start]
-        jobs = [_score_job(machine, public, found, a, start, count, X) for a, count in due]
+    m = len(public.columns)
+    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
+        due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
+        own = None if X is None else X[start : start + SCORE_ROWS] - public.range.centre
+        jobs = [
+            score_job(machine, found, m, str(a), count, _rows(own, public) if a == machine.net.me else None)
+            for a, count in due
+        ]
         for (address, _), made in zip(due, await machine.products(jobs), strict=True):
             block = await machine.released(made, frozenset({str(address)}))
             if block is not None:
@@ -322,25 +324,9 @@ async def _scores(
     return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
 
 
-def _score_job(
-    machine: _AnyMachine,
-    public: Public,
-    found: Found,
-    owner: Address,
-    start: int,
-    count: int,
-    X: Matrix | None,
-) -> Job:
-    m, rows, ones = len(public.columns), None, None
-    if X is not None and machine.me == str(owner):
-        block = X[start : start + count] - public.range.centre
-        rows = np.ascontiguousarray(on_grid(block, public.range.exponent, _ROW_FRACTION).T)
-        ones = np.full((1, count), -round(found.offset_factor * 2**_FACTOR_FRACTION))
-    right = machine.private(str(owner), rows, (m, count), _ROW_FRACTION, 1)
-    minus = machine.private(str(owner), ones, (1, count), _FACTOR_FRACTION, 2)
-    bits = 2 + ceil(log2(m) / 2)
-    pairs: tuple[tuple[Shared, Shared], ...] = ((found.components, right), (found.offset, minus))
-    return Job(pairs, "deep", _SCORE_FRACTION, bits, "scores")
+def _rows(own: Matrix | None, public: Public) -> Any:
+    assert own is not None, "an owner has rows"
+    return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
 
 
 PROTOCOL = Protocol(
@@ -355,5 +341,6 @@ PROTOCOL = Protocol(
     learns=learns,
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
+    expect=expect,
     check=check,
 )

@@ -14,7 +14,7 @@ it exactly); who the study names, components and offset; a provider its own scor
 Deviations (docs/protocols/sfpca.md gives the reasons): the sketch is Gaussian; matrices are encoded in
 coefficients, so there are no rotation or relinearisation keys; bootstrapping is a refresh by masked
 shares; QR is a matrix polynomial; the small eigenproblem is solved in the clear after a secret rotation
-(lines 10 to 12 of the paper stay encrypted throughout).
+(the paper's step 6 stays encrypted).
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ import phe
 from atoll.crypto.hazmat import ciphertexts
 from atoll.crypto.hazmat.packing import Layout, Limbs, integers_from_limbs
 from atoll.crypto.hazmat.paillier import SecretKey, generate, parameters_for
-from atoll.crypto.hazmat.threads import cores
 from atoll.randomness import expand_words, fresh_seed
+from atoll.threads import cores
 
 R = TypeVar("R")
 

@@ -31,7 +31,7 @@ class Row(NamedTuple):
     method: str
     seconds: float
     key_seconds: float
-    island_cpu: float
+    island_seconds: float
     island_bytes: int
     total_bytes: int
     exact: bool
@@ -88,7 +88,7 @@ def _row(
         name,
         took,
         keys,
-        max(cost.cpu_seconds for cost in costs),
+        max(cost.step_seconds for cost in costs),
         max(cost.bytes_sent for cost in costs),
         transcript.bytes,
         bool(np.array_equal(total, fixedpoint.decode(expected.total()))),

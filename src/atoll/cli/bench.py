@@ -28,7 +28,7 @@ def sums(
 ) -> None:
     """Every secure sum side by side on the same vectors.
 
-    Seconds of the whole run with all roles in this process, the processor time of the busiest island,
+    Seconds of the whole run with all roles in this process, of the steps of the busiest island,
     and bytes. Whether the sum came out exactly is checked each time.
     """
     from atoll.bench.sums import bench_sums
@@ -92,14 +92,14 @@ def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
 
 
 def _show(rows: list[Row], title: str) -> None:
-    figures_of = ("seconds", "x fastest", "key s", "island CPU s", "MB/island", "MB in all", "exact")
+    figures_of = ("seconds", "x fastest", "key s", "island s", "MB/island", "MB in all", "exact")
     table = console.table("method", *figures_of, right=figures_of, title=title)
     fastest = min((row.seconds for row in rows if not math.isnan(row.seconds)), default=math.nan)
     for row in rows:
         if row.note:
             table.add_row(f"{row.method} [dim]({row.note})[/]")
             continue
-        figures = (row.seconds, row.seconds / fastest, row.key_seconds, row.island_cpu)
+        figures = (row.seconds, row.seconds / fastest, row.key_seconds, row.island_seconds)
         megabytes = (row.island_bytes / 1e6, row.total_bytes / 1e6)
         cells = [f"{figure:.3g}" for figure in (*figures, *megabytes)]
         table.add_row(row.method, *cells, "yes" if row.exact else "[bold red]NO[/]")

@@ -1,24 +1,34 @@
 """Local statistics in one pass over the rows: count, mean and centred scatter, block by block.
 
-Each block is centred on its own mean and blocks are merged by the pairwise update of Chan, Golub and
-LeVeque (1983), so that large means never cancel and a table is read once, in pieces that fit the cache.
+Blocks are merged by the pairwise update of Chan, Golub and LeVeque (1983), so a table is read once, in
+pieces that fit the cache, on all cores. A block is centred before it is squared only where that matters:
+where a column's mean is so large beside its deviation that the difference of squares would lose digits.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
 
 from atoll.data.island import Island, Matrix
 from atoll.errors import DataError
+from atoll.threads import cores, in_threads
 
 BLOCK_BYTES = 1 << 21
 
+# Squared mean over variance of a column up to which squares are formed before centring: a difference of
+# squares then loses 4 of a double's nearly 16 digits.
+_HARMLESS_MEAN = 1e4
+
+# Below so many rows a second thread costs more than it brings.
+_ROWS_PER_THREAD = 4096
+
 
 class Moments(NamedTuple):
-    """n, mean and the upper triangle (in a full matrix) of the scatter about that mean."""
+    """n, mean and scatter about that mean."""
 
     n: int
     mean: Matrix
@@ -27,27 +37,45 @@ class Moments(NamedTuple):
 
 def moments(X: Matrix, island: Island, columns: tuple[str, ...]) -> Moments:
     """The table's moments; a missing or infinite value is refused with its place."""
-    n_rows, d = X.shape
-    if n_rows == 0:
+    if len(X) == 0:
         raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
-    step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # rank-k updates are slow on blocks lower than wide
-    centred = np.empty((min(step, n_rows), d))
-    n, mean, scatter = 0, np.zeros(d), np.zeros((d, d), order="F")
-    for start in range(0, n_rows, step):
-        rows = X[start : start + step]
-        with np.errstate(invalid="ignore", over="ignore"):
-            block_mean = rows.mean(axis=0)
-            block = np.subtract(rows, block_mean, out=centred[: len(rows)])
-            # The transpose of a C-ordered block is Fortran-ordered: BLAS reads it without a copy.
-            scatter = dsyrk(1.0, block.T, beta=1.0, c=scatter, overwrite_c=True)
-            shift = block_mean - mean
-            scatter += np.outer(shift * (n * len(rows) / (n + len(rows))), shift)
-            mean = mean + shift * (len(rows) / (n + len(rows)))
-        n += len(rows)
-        if not np.isfinite(mean).all():
-            raise_for_missing(rows, island, columns, start)
-            raise DataError(f"{island.name}: the sum of a column exceeds a double's range")
-    return Moments(n, mean, scatter)
+    threads = max(1, min(cores(), len(X) // _ROWS_PER_THREAD))
+    bounds = np.linspace(0, len(X), threads + 1).astype(int)
+    spans = [slice(start, stop) for start, stop in pairwise(bounds)]
+    total = reduce(merge, in_threads(lambda span: _moments_of(X[span]), spans))
+    if not np.isfinite(total.mean).all():
+        raise_for_missing(X, island, columns)
+        raise DataError(f"{island.name}: the sum of a column exceeds a double's range")
+    return total
+
+
+def _moments_of(rows: Matrix) -> Moments:
+    n_rows, d = rows.shape
+    step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # products of blocks lower than wide are slow
+    return reduce(merge, (_block(rows[start : start + step]) for start in range(0, n_rows, step)))
+
+
+def _block(rows: Matrix) -> Moments:
+    n = len(rows)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = np.ones(n) @ rows / n
+        squares = rows.T @ rows
+        of_mean = n * mean * mean
+        if (of_mean > _HARMLESS_MEAN * (np.diag(squares) - of_mean)).any():
+            mean = rows.mean(axis=0)
+            centred = rows - mean
+            return Moments(n, mean, centred.T @ centred)
+        return Moments(n, mean, squares - np.outer(n * mean, mean))
+
+
+def merge(a: Moments, b: Moments) -> Moments:
+    """The moments of two tables together."""
+    n = a.n + b.n
+    with np.errstate(invalid="ignore", over="ignore"):
+        shift = b.mean - a.mean
+        scatter = a.scatter + b.scatter
+        scatter += np.outer(shift * (a.n * b.n / n), shift)
+        return Moments(n, a.mean + shift * (b.n / n), scatter)
 
 
 def scatter_about(local: Moments, centre: Matrix) -> Matrix:
@@ -56,16 +84,18 @@ def scatter_about(local: Moments, centre: Matrix) -> Matrix:
     return local.scatter + np.outer(local.n * shift, shift)
 
 
-def raise_for_missing(rows: Matrix, island: Island, columns: tuple[str, ...], first_row: int) -> None:
-    """Name the first missing or infinite value of a block."""
-    wrong = np.argwhere(~np.isfinite(rows))
-    if len(wrong):
-        row, column = wrong[0]
-        kind = "a missing value (NaN)" if np.isnan(rows[row, column]) else "an infinite value (inf)"
-        raise DataError(
-            f"{island.name}: column {columns[column]!r} holds {kind} at {island.place(first_row + int(row))}",
-            hint="drop the row, or fill it in before the study starts",
-        )
+def raise_for_missing(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
+    """Name the first missing or infinite value."""
+    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
+    for start in range(0, len(X), step):
+        wrong = np.argwhere(~np.isfinite(X[start : start + step]))
+        if len(wrong):
+            row, column = start + int(wrong[0][0]), int(wrong[0][1])
+            kind = "a missing value (NaN)" if np.isnan(X[row, column]) else "an infinite value (inf)"
+            raise DataError(
+                f"{island.name}: column {columns[column]!r} holds {kind} at {island.place(row)}",
+                hint="drop the row, or fill it in before the study starts",
+            )
 
 
 def triangle(matrix: Matrix) -> Matrix:

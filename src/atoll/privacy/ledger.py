@@ -33,6 +33,7 @@ from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours, check_neighbours
 
 _BUSY_SECONDS = 30.0
+_RETRY_SECONDS = 0.01
 # Rounding of sums of squares must not refuse a budget that is spent exactly.
 _TOLERANCE = 1e-9
 # Spending without a budget is shown at this delta.
@@ -113,11 +114,23 @@ class Ledger:
     def _prepare(self) -> None:
         run = self._connection.execute
         run(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
-        run("PRAGMA journal_mode = WAL")
+        self._use_write_ahead_log()
         # A debit is on the disk when its transaction ends, not merely in the page cache.
         run("PRAGMA synchronous = FULL")
         if self._read_version() != _VERSION:
             self._create()
+
+    def _use_write_ahead_log(self) -> None:
+        """The busy timeout does not cover this change, so processes that meet here take turns by hand."""
+        deadline = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
 
     def _read_version(self) -> int:
         version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])

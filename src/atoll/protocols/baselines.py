@@ -54,8 +54,7 @@ class LocalComponents(Message, frozen=True):
 
 def covariance_of(local: Moments) -> Matrix:
     """An island's own covariance."""
-    scatter = np.triu(local.scatter)
-    return (scatter + np.triu(scatter, 1).T) / max(local.n - 1, 1)
+    return local.scatter / max(local.n - 1, 1)
 
 
 def local_components(local: Moments, k: int | float | None) -> LocalComponents:

@@ -36,12 +36,14 @@ def decompose(covariance: Matrix, n: int, n_components: int | float | None) -> D
     )
 
 
-def check_components(n_components: int | float | None, n: int, d: int) -> None:
-    """Refuse a number of components that the joint table does not have."""
-    if isinstance(n_components, int) and not 1 <= n_components <= min(n, d):
+def check_components(n_components: int | float | None, n: int | None, d: int) -> None:
+    """Refuse a number of components that the joint table does not have; ``n`` is None while unknown."""
+    most, of = (d, "n_features") if n is None else (min(n, d), "min(n_samples, n_features)")
+    if isinstance(n_components, int) and not 1 <= n_components <= most:
+        rows = "" if n is None else f"{n} rows and "
         raise ParameterError(
-            f"n_components={n_components} must be between 1 and min(n_samples, n_features)={min(n, d)}",
-            hint=f"the joint table has {n} rows and {d} columns",
+            f"n_components={n_components} must be between 1 and {of}={most}",
+            hint=f"the joint table has {rows}{d} columns",
         )
 
 

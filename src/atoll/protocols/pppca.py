@@ -149,7 +149,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
     agreed = await handshake.check(net, providers, p.columns)
     d = len(agreed.names)
-    check_components(p.n_components, d, d)
+    check_components(p.n_components, None, d)
     sums = _session(net, study, record, d)
     await sums.open()
     n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3

@@ -11,7 +11,10 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 from atoll import codec
 from atoll.codec import Decoder, Message
@@ -86,7 +89,14 @@ class LocalEngine:
         # A thread of its own, because the caller may already be inside an event loop (a notebook).
         with ThreadPoolExecutor(1, "atoll-engine") as outside:
             run = _Run(self, protocol, study, islands, progress, observer or Observer())
-            return outside.submit(lambda: asyncio.run(run.everything())).result()
+            # Steps already run side by side: threads of BLAS on top would get in each other's way.
+            with _blas().limit(limits=1, user_api="blas"):
+                return outside.submit(lambda: asyncio.run(run.everything())).result()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _check_data(protocol: Protocol, study: Study, islands: Mapping[str, Island]) -> None:
@@ -280,8 +290,8 @@ class _LocalNetwork(Network):
 
     async def compute(self, step: Callable[..., T], *args: Any) -> T:
         def timed() -> tuple[T, float]:
-            started = time.thread_time()
-            return step(*args), time.thread_time() - started
+            started = time.perf_counter()
+            return step(*args), time.perf_counter() - started
 
         name = getattr(step, "__name__", "step").strip("_")
         self._run.tell(f"{self.me}: {name}")

@@ -18,9 +18,11 @@ class RoleCost(msgspec.Struct):
     messages_received: int = 0
     bytes_received: int = 0
     seconds: dict[str, float] = msgspec.field(default_factory=dict)
+    """Elapsed time by step."""
 
     @property
-    def cpu_seconds(self) -> float:
+    def step_seconds(self) -> float:
+        """All steps together. Steps of several roles run side by side, so roles do not add up to the run."""
         return sum(self.seconds.values())
 
 
@@ -69,5 +71,5 @@ class Transcript(msgspec.Struct):
             row["parties"] += 1
             row["messages"] += cost.messages_sent
             row["bytes"] += cost.bytes_sent
-            row["seconds"] += cost.cpu_seconds
+            row["seconds"] += cost.step_seconds
         return dict(totals)

@@ -46,8 +46,8 @@ from atoll.crypto.hazmat.paillier import (
     from_little,
     to_little,
 )
-from atoll.crypto.hazmat.threads import in_threads, joined, spans
 from atoll.errors import KeyMismatch, MessageError, ParameterError, RangeOverflow
+from atoll.threads import in_threads, joined, spans
 
 BATCH_VERSION = 1
 KIND_PACKED = 1

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from gmpy2 import mpz
 
-from atoll.crypto.hazmat.threads import in_threads, joined, spans
+from atoll.threads import in_threads, joined, spans
 
 Bytes2D = npt.NDArray[np.uint8]
 

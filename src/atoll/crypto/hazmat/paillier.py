@@ -33,9 +33,9 @@ import numpy as np
 from gmpy2 import mpz
 
 from atoll.crypto.hazmat.fixedbase import TABLES, Bytes2D
-from atoll.crypto.hazmat.threads import in_threads, joined, spans
 from atoll.errors import MessageError, ParameterError
 from atoll.randomness import derive, expand
+from atoll.threads import in_threads, joined, spans
 
 KEY_VERSION = 1
 KEY_ID_BYTES = 16

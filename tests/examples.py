@@ -100,7 +100,8 @@ def sfpca_scores() -> Example:
     """Scores to their owners, components to nobody; bounds, so that no range is opened."""
     example = sfpca(bounds=64.0)
     release = {"scores": ("provider",), "explained_variance": ("coordinator",)}
-    return Example(structs.replace(example.study, release=release), example.islands)
+    roles = parties(example.islands, "provider", "coordinator")
+    return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
 def separate() -> Example:

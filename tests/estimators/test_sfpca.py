@@ -86,7 +86,7 @@ def test_a_flat_spectrum_is_refused() -> None:
 
 
 def test_a_refused_result_is_computed_again_with_new_keys() -> None:
-    rows = made(0.93 ** np.arange(46))
+    rows = made(0.95 ** np.arange(46))
     fitted = sfpca(2, recipe="fast").fit([rows[:150], rows[150:]])
     assert fitted.certificate_["recipe"] == "accurate"
     assert fitted.transcript_.kinds["KeyParts"] == 4

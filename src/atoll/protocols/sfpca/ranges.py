@@ -98,7 +98,7 @@ def check_table(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
     """Refuse empty tables, missing and infinite values."""
     if not len(X):
         raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
-    raise_for_missing(X, island, columns, 0)
+    raise_for_missing(X, island, columns)
 
 
 def exceeded(X: Matrix, island: Island, seed: bytes) -> Limbs:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.examples import Example, sfpca, sfpca_scores
 
-from atoll.protocols.sfpca.planner import expect
+from atoll.protocols.sfpca.direct import Inputs, direct
+from atoll.protocols.sfpca.planner import Counted, expect
+from atoll.protocols.sfpca.strict import POLICIES, strict
 from atoll.runtime.execute import run_study
 
 
@@ -27,3 +31,12 @@ def test_the_prediction_for_a_large_study_takes_no_time() -> None:
     expected = expect(study, 717)
     assert 2e8 < expected.bytes_per_provider < 4e8
     assert 200 < expected.rounds < 300
+
+
+@pytest.mark.parametrize("recipe", ["direct", "default", "accurate"])
+def test_fifty_providers_with_a_million_rows_fit_the_rings(recipe: str) -> None:
+    machine = Counted([f"p{i}" for i in range(50)])
+    inputs = Inputs(10**6, 60, machine.providers, "nobody", None, None)
+    run = direct(machine, inputs, 20) if recipe == "direct" else strict(machine, inputs, 20, POLICIES[recipe])
+    asyncio.run(run)
+    assert machine.messages > 50 * 100

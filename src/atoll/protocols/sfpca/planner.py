@@ -37,15 +37,14 @@ _ROWS = 1 << 14
 class Counted(Machine):
     """Shapes and message sizes of all roles; the ``share`` of a matrix is its number of words."""
 
-    def __init__(self, providers: Sequence[str], guests: int = 0) -> None:
+    def __init__(self, providers: Sequence[str], total: float = 0.5) -> None:
         self.providers = tuple(providers)
         self.parties = len(providers)
-        self.guests = guests
         self.everybody = frozenset({_HUB, *providers})
         self.messages = self.provider_bytes = self.hub_bytes = self.memory = 0
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
-        self._opened_numbers = [0.5, 1e9, 0.0]  # total variance; lengths of the basis; tau
+        self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
 
     # ---- messages ----
 
@@ -194,7 +193,10 @@ def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
     k = min(p.n_components or d, d)
-    machine = Counted([str(a) for a in providers], len(study.who(CONSUMER)))
+    recipe = attempts(p, k, d)[0]
+    # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
+    total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    machine = Counted([str(a) for a in providers], total)
     names = 20 * d
     machine.gathered(names)
     machine.broadcast(names)
@@ -203,7 +205,7 @@ def expect(study: Study, d: int) -> Expectation:
     if p.bounds is None:
         _count_range(study, machine)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, attempts(p, k, d)[0], k, d))
+    found = asyncio.run(_run(machine, recipe, k, d))
     rounds = _count_outputs(study, machine, found, d)
     total = machine.provider_bytes * len(providers) + machine.hub_bytes
     return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)

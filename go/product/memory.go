@@ -24,17 +24,30 @@ func takeWords(n int) []uint64 {
 		return make([]uint64, n)
 	}
 	capacity := (n*8 + hugePage - 1) / hugePage * hugePage / 8
-	idle.Lock()
-	list := idle.blocks[capacity]
-	if len(list) > 0 {
-		block := list[len(list)-1]
-		idle.blocks[capacity] = list[:len(list)-1]
-		idle.bytes -= capacity * 8
-		idle.Unlock()
+	if block := reuse(capacity); block != nil {
 		return block[:n]
 	}
-	idle.Unlock()
 	return mapWords(capacity)[:n]
+}
+
+// reuse finds the smallest idle block that is large enough, unless it is far too large.
+func reuse(capacity int) []uint64 {
+	idle.Lock()
+	defer idle.Unlock()
+	best := 0
+	for size, list := range idle.blocks {
+		if len(list) > 0 && size >= capacity && size <= 3*capacity && (best == 0 || size < best) {
+			best = size
+		}
+	}
+	if best == 0 {
+		return nil
+	}
+	list := idle.blocks[best]
+	block := list[len(list)-1]
+	idle.blocks[best] = list[:len(list)-1]
+	idle.bytes -= best * 8
+	return block
 }
 
 func giveWords(block []uint64) {

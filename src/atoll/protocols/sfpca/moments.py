@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,16 @@ def quick_moments(A: npt.NDArray[np.int64]) -> Moments:
         floats = block.astype(np.float64)
         G += floats.T @ floats
     return Moments(len(A), u, squares, G)
+
+
+def total_moments(parts: Iterable[Moments]) -> Moments:
+    """The moments of all rows together."""
+    parts = iter(parts)
+    n, u, squares, G = next(parts)
+    for part in parts:
+        n, u, squares = n + part.n, u + part.u, squares + part.squares
+        G += part.G
+    return Moments(n, u, squares, G)
 
 
 def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:

@@ -37,7 +37,7 @@ from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
+from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
     SFPCAParameters,
@@ -75,6 +75,10 @@ OUTPUTS = {
 }
 
 
+# Exact sums are added up as Python integers, once for each piece.
+_EXACT_ROWS, _QUICK_ROWS = 4096, 512
+
+
 class Public(NamedTuple):
     """What every role knows before the first encryption."""
 
@@ -93,9 +97,13 @@ class Public(NamedTuple):
 
 
 def own_moments(X: Matrix, range_: Range, exact: bool) -> Moments:
-    """A provider's sums, on the public grid."""
-    sums = exact_moments if exact else quick_moments
-    return sums(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION))
+    """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
+    sums, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    parts = [
+        sums(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
+        for start in range(0, len(X), step)
+    ]
+    return total_moments(parts)
 
 
 def variances(found: Found, public: Public) -> Variances:

@@ -68,6 +68,10 @@ def total_moments(parts: list[Moments]) -> Moments:
     return Moments(*(sum(column) for column in zip(*parts, strict=True)))
 
 
+def simulated(parties_: int, seed: int = 0) -> Simulated:
+    return Simulated(parties_, np.random.default_rng(seed).random)
+
+
 def simulate(
     program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0
 ) -> Any:
@@ -75,7 +79,7 @@ def simulate(
     moments = total_moments([own_moments(b, exponent_of(X)) for b in blocks])
     names = tuple(f"p{i}/provider" for i in range(len(blocks)))
     inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed())
-    machine = Simulated(parties_ or len(blocks), seed)
+    machine = simulated(parties_ or len(blocks), seed)
     return asyncio.run(program(machine, inputs, frozenset(names))), machine
 
 

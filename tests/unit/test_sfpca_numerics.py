@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
-from tests.sfpca_runs import direct, exponent_of, simulate, strict
+from tests.sfpca_runs import direct, exponent_of, simulate, simulated, strict
 
 from atoll.errors import RangeOverflow, RunError
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
 from atoll.protocols.sfpca.rotations import gaussians, rotation
-from atoll.protocols.sfpca.simulated import Simulated
 from atoll.protocols.sfpca.strict import POLICIES
 
 
@@ -76,7 +75,7 @@ def test_polynomials_of_a_secret_matrix(degree: int, rounds: int) -> None:
     q, _ = np.linalg.qr(rng.normal(size=(6, 6)))
     M = (q * np.linspace(0.001, 1, 6)) @ q.T
     M = (M + M.T) / 2
-    machine = Simulated(3)
+    machine = simulated(3)
     shared = machine.private(None, np.rint(M * 2.0**52).astype(np.int64), (6, 6), 52, 1)
     c = [Fraction(round(v * 2**50), 2**50) for v in rng.normal(size=degree + 1)]
     shared = machine.combine([(1.0, shared)], fraction=100, bits=1)

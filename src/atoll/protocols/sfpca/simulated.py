@@ -7,7 +7,7 @@ them, so that a program that breaks one fails here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,11 @@ _ALL = frozenset({"everybody"})
 
 
 class Simulated(Machine):
-    """All parties in one, in the clear; ``seed`` is for the simulated rounding only."""
+    """All parties in one, in the clear; ``uniform`` gives numbers in [0, 1) for the simulated rounding."""
 
-    def __init__(self, parties: int, seed: int = 0) -> None:
+    def __init__(self, parties: int, uniform: Callable[[tuple[int, ...]], Floats]) -> None:
         self.parties = parties
-        self._rng = np.random.default_rng(seed)
+        self._uniform = uniform
         self.rounds = 0
         self.largest: dict[str, float] = {}
 
@@ -118,7 +118,7 @@ class Simulated(Machine):
         return values
 
     def _floats(self, x: Shared, smudge_bits: int) -> Floats:
-        noise = self._rng.random(x.shape) - 0.5
+        noise = self._uniform(x.shape) - 0.5
         exact = np.array([[float(v / 2**x.fraction) for v in row] for row in x.share])
         return exact + noise * 2.0 ** (smudge_bits - x.fraction) * self.parties
 
@@ -127,7 +127,7 @@ class Simulated(Machine):
             return total << -drop
         if drop == 0:
             return total
-        error = np.round((self._rng.random((self.parties, *total.shape)) - 0.5).sum(axis=0))
+        error = np.round((self._uniform((self.parties, *total.shape)) - 0.5).sum(axis=0))
         return ((total + (1 << (drop - 1))) >> drop) + _objects(error)
 
     def _check(self, name: str, values: Any, fraction: int, bits: int) -> None:

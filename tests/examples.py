@@ -78,6 +78,32 @@ def meta() -> Example:
     return Example(study, islands)
 
 
+def sfpca(**parameters: Any) -> Example:
+    """Components to the providers; everything that can go to a consumer goes there."""
+    islands = as_islands(cut_frame(pd.DataFrame(table(), columns=["age", "dose", "weight", "stay"]), 3))
+    study = Study(
+        name="example",
+        protocol="sfpca",
+        parties=parties(islands, "provider", "coordinator", "consumer"),
+        parameters={"n_components": 2, **parameters},
+        release={
+            "components": ("provider", "consumer"),
+            "explained_variance": ("consumer",),
+            "n_samples": ("consumer",),
+            "certificate": ("provider", "consumer"),
+        },
+    )
+    return Example(study, islands)
+
+
+def sfpca_scores() -> Example:
+    """Scores to their owners, components to nobody; bounds, so that no range is opened."""
+    example = sfpca(bounds=64.0)
+    release = {"scores": ("provider",), "explained_variance": ("coordinator",)}
+    roles = parties(example.islands, "provider", "coordinator")
+    return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -173,6 +199,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "meta": meta,
     "separate": separate,
     "privatelocal": privatelocal,
+    "sfpca": sfpca,
+    "sfpca-scores": sfpca_scores,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

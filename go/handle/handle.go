@@ -43,14 +43,18 @@ func Get[T any](id ID) (T, error) {
 	return typed, nil
 }
 
-// Close forgets the object; closing twice is an error the caller may ignore.
+// Close forgets the object and lets it free what is not on Go's heap; closing twice is an error the caller may ignore.
 func Close(id ID) error {
 	mutex.Lock()
-	defer mutex.Unlock()
-	if _, found := objects[id]; !found {
+	object, found := objects[id]
+	delete(objects, id)
+	mutex.Unlock()
+	if !found {
 		return fault.New(fault.Closed, "handle %d is closed", id)
 	}
-	delete(objects, id)
+	if owner, owns := object.(interface{ Free() }); owns {
+		owner.Free()
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ AtollError                      exit 1
 │   ├── RoleFailed              exit 5   one role raised; names it
 │   ├── Deadlock                exit 5   every role waits; says who waits for what
 │   ├── PartyLeft               exit 5   a party left and the protocol needs it
+│   ├── CertificateRefused      exit 5   a result is not certified to be accurate enough
 │   └── MessageError            exit 5   a message is malformed, unexpected, too large or forged
 │       └── KeyMismatch         exit 5   a ciphertext or envelope was made under another key
 ├── PrivacyError                exit 6   a privacy rule refuses this
@@ -99,6 +100,10 @@ class Deadlock(RunError):
 
 class PartyLeft(RunError):
     """A party left the run and the protocol cannot go on without it."""
+
+
+class CertificateRefused(RunError):
+    """The accuracy certificate does not vouch for the result."""
 
 
 class MessageError(RunError):

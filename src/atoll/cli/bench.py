@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from atoll.cli import console
 from atoll.cli.options import JsonOption
 
 if TYPE_CHECKING:
+    from atoll.bench.sfpca import Row as SfpcaRow
     from atoll.bench.sums import Row
 
 app = typer.Typer(no_args_is_help=True, help="Measure speed and bytes on this machine.")
@@ -37,6 +39,56 @@ def sums(
         console.print_json([row._asdict() for row in rows])
     else:
         _show(rows, f"{n_values:,} sums over {islands} islands")
+
+
+@app.command()
+def sfpca(
+    cases: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[CASE]...", help="pima, wine, vehicle, chr20, mnist; all that are there."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Folder with the data sets; else $ATOLL_DATA.", show_default=False),
+    ] = None,
+    islands: Annotated[int, typer.Option("--islands", min=2, max=50, help="How many islands.")] = 6,
+    as_json: JsonOption = False,
+) -> None:
+    """SF-PCA on the data sets of its paper, over emulated links of 20 ms and 1 Gbit/s.
+
+    Seconds, processor seconds of all roles together, bytes sent by an island, rounds, the worst cosine
+    of a component with the exact one, and the paper's seconds beside them.
+    """
+    from atoll.bench.sfpca import bench_case, chosen, data_folder
+
+    folder = data_folder(data)
+    rows = [bench_case(name, folder, islands) for name in chosen(cases or [], folder)]
+    if as_json:
+        console.print_json([row._asdict() for row in rows])
+    else:
+        _show_sfpca(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
+
+
+def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
+    figures = ("size", "k", "seconds", "CPU s", "MB/island", "rounds", "worst cosine", "MSE", "paper s")
+    others = ("C-HE s", "SMC s")
+    table = console.table("data", *figures, *others, right=(*figures, *others), title=title)
+    for row in rows:
+        cells = [
+            f"{row.rows:,} x {row.columns:,}",
+            str(row.components),
+            f"{row.seconds:.1f}",
+            f"{row.processor_seconds:.1f}",
+            f"{row.island_bytes / 1e6:.0f}",
+            str(row.rounds),
+            f"{min(row.cosines):.8f}",
+            f"{row.squared_error:.1e}",
+            f"{row.paper_seconds:,.0f}",
+            f">{row.centralised_seconds:,.0f}",
+            f"{row.sharing_seconds:,.0f}",
+        ]
+        table.add_row(row.name, *cells)
+    console.out().print(table)
 
 
 def _show(rows: list[Row], title: str) -> None:

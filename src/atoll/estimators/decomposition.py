@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atoll.data.island import Island, as_islands
-from atoll.errors import ParameterError, PrivacyWarning
+from atoll.errors import NotReleased, ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run, warn_of_missing
+from atoll.estimators.encrypted import check_sfpca, sfpca_study, take_sfpca, warn_of_small_islands
 from atoll.estimators.privacy_options import PRIVACY_OPTIONS, accounts, booked, privacy_parameters
 from atoll.protocols.base import MIN_ISLANDS, Learned
 from atoll.runtime.execute import Run
@@ -25,6 +26,7 @@ _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
     "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon"),
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
+    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize"),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
     "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
@@ -42,9 +44,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ----------
     n_components : int, float or None
         How many components; a share of the variance between 0 and 1; or None for all.
-    protocol : "pppca", "dpdpca", "privatelocal", "meta" or "separate"
+    protocol : "pppca", "dpdpca", "sfpca", "privatelocal", "meta" or "separate"
         How the islands work together: by secure sums (PPPCA); the same with differential privacy and a
-        proxy (DPDPCA); or one of three baselines, of which "privatelocal" is private too.
+        proxy (DPDPCA); on encrypted data (SF-PCA); or one of three baselines, of which "privatelocal" is
+        private too.
     secure_sum : "shares", "masks", "paillier" or "lattice"
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
@@ -72,8 +75,20 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Where each island's spending is booked under its identity; in memory unless named.
     dropouts : int
         How many islands may leave during the first sum (``secure_sum="masks"``).
+    recipe : "auto", "direct", "strict", "fast" or "accurate"
+        How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
+        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
+        "auto", "strict" and "fast" try once more accurately where the certificate refuses.
+    release : "components" or "scores"
+        SF-PCA: components to all islands and the caller, or only each island's own projections to it.
+    bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
+        SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
     engine : LocalEngine, optional
         Where the roles run.
+
+    With ``protocol="sfpca"`` there is no ``mean_``: nobody learns it. ``offset_`` (components times mean)
+    takes its place, ``certificate_`` says how accurate the components are, and with ``release="scores"``
+    ``scores_`` holds each island's projections and there are no components.
 
     The remaining options belong to protocols that are chosen by name; one that means nothing to the
     chosen protocol is an error.
@@ -156,6 +171,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
         if not isinstance(self.standardize, bool | np.bool_):
             raise ParameterError(f"standardize={self.standardize!r} must be True or False")
+        if self.protocol == "sfpca":
+            check_sfpca(self)
         tables = as_islands(islands)
         if len(tables) < MIN_ISLANDS:
             raise ParameterError(
@@ -192,6 +209,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 PrivacyWarning,
                 stacklevel=3,
             )
+        if self.protocol == "sfpca":
+            warn_of_small_islands(self.rows_, _plain(self.n_components))
         if self.protocol == "pppca" and self.epsilon is None and self.n_samples_ <= self.n_features_in_:
             warnings.warn(
                 f"the joint table has {self.n_samples_} rows for {self.n_features_in_} columns: its mean and "
@@ -205,6 +224,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             return self._proxy_study(islands)
         if self.protocol == "privatelocal":
             return self._private_local_study(islands)
+        if self.protocol == "sfpca":
+            return sfpca_study(self, islands)
         joint = self.protocol != "separate"
         release = {"components": ("provider", "consumer"), "explained_variance": ("consumer",)}
         release |= {"n_samples": ("consumer",)}
@@ -272,6 +293,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol == "separate":
             self.models_ = result["models"]
             return
+        if self.protocol == "sfpca":
+            take_sfpca(self)
+            return
         self.components_ = np.array(result["components"])
         self.mean_ = np.array(result["mean"])
         self.scale_ = None if result["scale"] is None else np.array(result["scale"])
@@ -307,6 +331,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """Project rows on the joint components."""
         self._check_joint_model()
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        if self.protocol == "sfpca":
+            return np.asarray(X @ self.components_.T - self.offset_)
         return np.asarray((X - self.mean_) @ self._weights().T)
 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
@@ -315,6 +341,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         tables = as_islands(islands)
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
+        if self.protocol == "sfpca":
+            return [self.scores_[name] for name in tables]
         columns = getattr(self, "feature_names_in_", None)
         return [
             (table.features(table.columns if columns is None else tuple(columns)) - self.mean_)
@@ -325,6 +353,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def inverse_transform(self, Z: Any) -> npt.NDArray[np.float64]:
         """Back to the original columns, as far as the components reach."""
         self._check_joint_model()
+        self._check_mean("inverse_transform")
         Z = check_array(Z, dtype=np.float64)
         rows = Z @ self.components_
         return np.asarray((rows if self.scale_ is None else rows * self.scale_) + self.mean_)
@@ -332,13 +361,26 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def to_sklearn(self) -> Any:
         """A fitted scikit-learn PCA; standardised, a pipeline of StandardScaler and PCA."""
         self._check_joint_model()
+        self._check_mean("to_sklearn")
         return to_sklearn(self)
 
     def _weights(self) -> npt.NDArray[np.float64]:
         return self.components_ if self.scale_ is None else self.components_ / self.scale_
 
+    def _check_mean(self, what: str) -> None:
+        if self.protocol == "sfpca":
+            raise NotReleased(
+                f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
+                hint="transform works without it; protocol='pppca' gives the mean",
+            )
+
     def _check_joint_model(self) -> None:
         check_is_fitted(self, "result_")
+        if self.protocol == "sfpca" and self.release == "scores":
+            raise NotReleased(
+                "the components were released to nobody (release='scores')",
+                hint="scores_ holds each island's own projections; release='components' gives the components",
+            )
         if self.protocol == "separate":
             raise ParameterError(
                 "protocol='separate' has one model per island and no joint one",

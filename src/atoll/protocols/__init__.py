@@ -5,12 +5,14 @@ from __future__ import annotations
 from atoll.errors import StudyError, one_of
 from atoll.protocols import baselines, dpdpca, pppca, privatelocal, summation
 from atoll.protocols.base import Learned, Protocol, check_study
+from atoll.protocols.sfpca import protocol as sfpca
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
         pppca.PROTOCOL,
         dpdpca.PROTOCOL,
+        sfpca.PROTOCOL,
         privatelocal.PROTOCOL,
         baselines.META,
         baselines.SEPARATE,

@@ -33,7 +33,7 @@ def run_study(
     outputs: dict[str, Any] = {}
     for learned in outcome.learned.values():
         _join(outputs, learned.outputs)
-    return Run(Result(study, outputs, outcome.transcript), outcome.learned)
+    return Run(Result(study, outputs, outcome.transcript, outputs.get("certificate")), outcome.learned)
 
 
 def _join(outputs: dict[str, Any], more: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -32,13 +33,19 @@ class Link:
         self._bandwidth = bandwidth
         self._deliver = deliver
         self._free_at = 0.0
+        self._on_its_way: deque[Frame] = deque()
 
     def send(self, frame: Frame) -> None:
         delay = self._travel_time(frame)
         if delay <= 0:
             self._deliver(frame)
         else:
-            asyncio.get_running_loop().call_later(delay, self._deliver, frame)
+            # Timers that are due together fire in any order: each delivers the oldest frame, not its own.
+            self._on_its_way.append(frame)
+            asyncio.get_running_loop().call_later(delay, self._deliver_oldest)
+
+    def _deliver_oldest(self) -> None:
+        self._deliver(self._on_its_way.popleft())
 
     def _travel_time(self, frame: Frame) -> float:
         """Frames share the link's bandwidth one after another; latency comes on top."""

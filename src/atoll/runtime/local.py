@@ -263,10 +263,17 @@ class _LocalNetwork(Network):
         self._dies_at = faults.crash.get(str(me)) if faults else None
 
     async def send(self, to: Address, message: Message) -> None:
+        await self._send(to, message, codec.encode(message))
+
+    async def broadcast(self, to: Iterable[Address], message: Message) -> None:
+        data = codec.encode(message)  # once: ciphertexts are large
+        for address in to:
+            await self._send(address, message, data)
+
+    async def _send(self, to: Address, message: Message, data: bytes) -> None:
         self._sent += 1
         if self._sent == self._dies_at:
             raise _Died
-        data = codec.encode(message)
         depth = self.inbox.depth + 1
         run = self._run
         run.transcript.rounds = max(run.transcript.rounds, depth)

@@ -1,0 +1,69 @@
+package product
+
+import "sync"
+
+// Encoded matrices are large and short-lived: on Go's heap every one of them
+// touches fresh pages, and the faults cost as much as the arithmetic. So large
+// blocks lie outside the heap on huge pages and are used again.
+const (
+	largeBlock = 4 << 20 // bytes; smaller ones come from the heap
+	hugePage   = 2 << 20
+	maxIdle    = 512 << 20 // bytes kept for the next one
+)
+
+var idle = struct {
+	sync.Mutex
+	blocks map[int][][]uint64 // by capacity
+	bytes  int
+}{blocks: map[int][][]uint64{}}
+
+// takeWords returns n words with anything in them; give them back with
+// giveWords when nobody uses them any more.
+func takeWords(n int) []uint64 {
+	if n*8 < largeBlock {
+		return make([]uint64, n)
+	}
+	capacity := (n*8 + hugePage - 1) / hugePage * hugePage / 8
+	if block := reuse(capacity); block != nil {
+		return block[:n]
+	}
+	return mapWords(capacity)[:n]
+}
+
+// reuse finds the smallest idle block that is large enough, unless it is far too large.
+func reuse(capacity int) []uint64 {
+	idle.Lock()
+	defer idle.Unlock()
+	best := 0
+	for size, list := range idle.blocks {
+		if len(list) > 0 && size >= capacity && size <= 3*capacity && (best == 0 || size < best) {
+			best = size
+		}
+	}
+	if best == 0 {
+		return nil
+	}
+	list := idle.blocks[best]
+	block := list[len(list)-1]
+	idle.blocks[best] = list[:len(list)-1]
+	idle.bytes -= best * 8
+	return block
+}
+
+func giveWords(block []uint64) {
+	capacity := cap(block)
+	if len(block)*8 < largeBlock {
+		return
+	}
+	block = block[:capacity]
+	idle.Lock()
+	keep := idle.bytes+capacity*8 <= maxIdle
+	if keep {
+		idle.blocks[capacity] = append(idle.blocks[capacity], block)
+		idle.bytes += capacity * 8
+	}
+	idle.Unlock()
+	if !keep {
+		unmapWords(block)
+	}
+}

@@ -1,0 +1,180 @@
+package product
+
+import (
+	"math"
+	"sync"
+
+	"github.com/tuneinsight/lattigo/v6/ring"
+
+	"atoll/core/fault"
+)
+
+// Parameters is one row of the table: a ring and the security it gives for a
+// ternary secret and errors of standard deviation 3.24.
+type Parameters struct {
+	Name string
+	// Family: rows of one family differ in the number of moduli only, the shorter
+	// lists being prefixes of the longer ones, and share their keys.
+	Family   string
+	LogN     int
+	Moduli   []uint64
+	Security int
+	// MaxLogQ is the widest modulus that gives Security bits against classical
+	// attacks at this degree (Bossuat et al., Security Guidelines for Implementing
+	// Homomorphic Encryption, 2024). There is no special prime beside the moduli.
+	MaxLogQ float64
+}
+
+// modulusBits is the width of every modulus; residues travel packed to it.
+const modulusBits = 52
+
+// MaxParties bounds the number of parties: every noise and mask bound holds up to it.
+const MaxParties = 64
+
+// The moduli are the largest primes below 2^52 that are 1 modulo 2^15, so that
+// one list serves both degrees.
+var moduli = []uint64{
+	0xffffffff58001, 0xffffffff00001, 0xfffffffe88001, 0xfffffffe40001,
+	0xfffffffe20001, 0xfffffffd98001, 0xfffffffd78001, 0xfffffffca8001,
+}
+
+// Table lists the only rings there are, narrower ones first. "wide" is for
+// products with data (many features, few bits), "deep" for small matrices at high
+// precision; a product uses the fewest moduli that hold it.
+var Table = []Parameters{
+	{Name: "wide4", Family: "wide", LogN: 13, Moduli: moduli[:4], Security: 128, MaxLogQ: 214},
+	{Name: "deep5", Family: "deep", LogN: 14, Moduli: moduli[:5], Security: 128, MaxLogQ: 430},
+	{Name: "deep6", Family: "deep", LogN: 14, Moduli: moduli[:6], Security: 128, MaxLogQ: 430},
+	{Name: "deep7", Family: "deep", LogN: 14, Moduli: moduli[:7], Security: 128, MaxLogQ: 430},
+	{Name: "deep8", Family: "deep", LogN: 14, Moduli: moduli[:8], Security: 128, MaxLogQ: 430},
+}
+
+// Ring holds what is precomputed for one row of the table; it is immutable.
+type Ring struct {
+	Parameters
+	N, Limbs int
+	sub      []*ring.SubRing
+	twiddles []*twiddles
+	barrett  [][2]uint64
+	// word[l][k] = 2^(64 k) modulo the l-th modulus, to reduce integers of many words.
+	word [][]uint64
+	// inverse[l][j] = 1 / moduli[j] modulo moduli[l] for j < l (Garner's method).
+	inverse [][]uint64
+	// radix[l] = moduli[0] ... moduli[l-1] in words; the last one is Q itself.
+	radix  [][]uint64
+	half   []uint64
+	buffer sync.Pool
+}
+
+// maxWords bounds the width of integers that enter a ring.
+const maxWords = 8
+
+var (
+	ringsOnce sync.Once
+	rings     map[string]*Ring
+	ringsErr  error
+)
+
+// Get returns the ring of that name.
+func Get(name string) (*Ring, error) {
+	ringsOnce.Do(func() {
+		rings = map[string]*Ring{}
+		for _, parameters := range Table {
+			made, err := newRing(parameters)
+			if err != nil {
+				ringsErr = err
+				return
+			}
+			rings[parameters.Name] = made
+		}
+	})
+	if ringsErr != nil {
+		return nil, ringsErr
+	}
+	found, ok := rings[name]
+	if !ok {
+		return nil, fault.New(fault.Argument, "there is no ring %q in the table", name)
+	}
+	return found, nil
+}
+
+// LogQ is the width of the modulus in bits.
+func (p Parameters) LogQ() float64 {
+	bits := 0.0
+	for _, q := range p.Moduli {
+		bits += math.Log2(float64(q))
+	}
+	return bits
+}
+
+func newRing(parameters Parameters) (*Ring, error) {
+	base, err := ring.NewRing(1<<parameters.LogN, parameters.Moduli)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ring{Parameters: parameters, N: base.N(), Limbs: len(parameters.Moduli)}
+	for _, sub := range base.SubRings {
+		r.sub = append(r.sub, sub)
+		constant := [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]}
+		r.barrett = append(r.barrett, constant)
+		r.twiddles = append(r.twiddles, newTwiddles(sub, constant))
+	}
+	r.precomputeWords()
+	r.precomputeGarner()
+	size := r.Limbs * r.N
+	r.buffer.New = func() any { poly := make([]uint64, size); return &poly }
+	return r, nil
+}
+
+func (r *Ring) precomputeWords() {
+	for l, q := range r.Moduli {
+		powers := make([]uint64, maxWords+1)
+		powers[0] = 1
+		for k := 1; k <= maxWords; k++ {
+			powers[k] = reduce128(powers[k-1], 0, q, r.barrett[l])
+		}
+		r.word = append(r.word, powers)
+	}
+}
+
+func (r *Ring) precomputeGarner() {
+	words := r.Words()
+	product := make([]uint64, words)
+	product[0] = 1
+	for l, q := range r.Moduli {
+		inverses := make([]uint64, l)
+		for j := range l {
+			inverses[j] = ring.ModExp(r.Moduli[j]%q, q-2, q)
+		}
+		r.inverse = append(r.inverse, inverses)
+		r.radix = append(r.radix, append([]uint64(nil), product...))
+		scaled := make([]uint64, words)
+		addScaled(scaled, product, q)
+		product = scaled
+	}
+	r.radix = append(r.radix, product)
+	r.half = append([]uint64(nil), product...)
+	shiftRight(r.half, 1)
+}
+
+// Words is how many 64-bit words hold an integer modulo Q with its sign.
+func (r *Ring) Words() int { return (r.Limbs*modulusBits + 1 + 63) / 64 }
+
+// poly borrows a polynomial of undefined content; give it back with done.
+func (r *Ring) poly() *[]uint64     { return r.buffer.Get().(*[]uint64) }
+func (r *Ring) done(poly *[]uint64) { r.buffer.Put(poly) }
+
+// limb is the part of a polynomial modulo the l-th modulus.
+func (r *Ring) limb(poly []uint64, l int) []uint64 { return poly[l*r.N : (l+1)*r.N : (l+1)*r.N] }
+
+func (r *Ring) ntt(poly []uint64) {
+	for l, t := range r.twiddles {
+		t.ntt(r.limb(poly, l))
+	}
+}
+
+func (r *Ring) intt(poly []uint64) {
+	for l, t := range r.twiddles {
+		t.intt(r.limb(poly, l))
+	}
+}

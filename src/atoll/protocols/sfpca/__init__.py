@@ -1,0 +1,11 @@
+"""SF-PCA: PCA in which nothing but the agreed output is ever opened; see the modules below.
+
+- :mod:`protocol`: roles, outputs and releases; :mod:`parameters`, :mod:`messages`, :mod:`disclosure`
+- :mod:`ranges`: the public range of the data; :mod:`moments`: a party's own sums
+- :mod:`direct`, :mod:`strict`: the recipes; :mod:`certificate`: how accurate the result is
+- :mod:`polynomials`: functions of secret matrices; :mod:`rotations`: secret Haar rotations
+- :mod:`shared`: secret matrices as every role holds them, and what a machine can do with them
+- :mod:`bounds`: how wide shifts, masks and blocks must be
+- :mod:`parties`: machines across roles: provider and coordinator
+- :mod:`simulated`: the same programs on plain integers, with the rounding of the real run
+"""

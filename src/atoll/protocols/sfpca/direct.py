@@ -1,0 +1,163 @@
+"""The direct recipe: rotate the encrypted covariance by everybody's secret rotation and open it.
+
+For few columns. Opened: all eigenvalues, total variance; components and offset to whom the study names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, frexp, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll.errors import MessageError, ParameterError
+from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
+from atoll.protocols.sfpca.moments import Moments
+from atoll.protocols.sfpca.rotations import rotation
+from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
+
+DATA_FRACTION = 60
+ROTATION_FRACTION = 120
+_TRACE_FRACTION = 96
+_RESULT_FRACTION = 60
+_LEAST_VARIANCE = 2.0**-80
+# Uniform noise over everything that rounding may have left since the first rotation.
+SMUDGE_MARGIN = 52
+
+
+class Found(NamedTuple):
+    """What a recipe finds, in units of the data's range (2^exponent); components and offset as shares."""
+
+    components: Shared
+    offset: Shared
+    """Components times the mean, over ``offset_factor``."""
+    offset_factor: float
+    values: Floats
+    """All eigenvalues, or the Ritz values: opened. Divisor n."""
+    total_variance: float
+    certificate: Certificate
+
+
+class Inputs(NamedTuple):
+    """One role's inputs; the coordinator has only the public ones."""
+
+    n: int
+    columns: int
+    providers: tuple[str, ...]
+    me: str
+    moments: Moments | None
+    rotation_seed: bytes | None
+
+
+async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
+    """Components by one rotation of the covariance that nobody knows."""
+    S, u = await scatter(machine, inputs)
+    total = float(
+        (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]
+    )
+    check_variance(total)
+    exponent = -frexp(total)[1]
+    C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
+    H = await joint_rotation(machine, inputs, inputs.columns)
+    mean = at_fraction(machine, u, C.fraction, bits=1)
+    wide = machine.beside([C, mean])
+    HC = await machine.product(
+        (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
+    )
+    left, Hu = machine.part(HC, slice(None), slice(0, -1)), machine.part(HC, slice(None), slice(-1, None))
+    Z0 = await machine.product(
+        (left, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="Z"
+    )
+    Z = await machine.opened(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
+    values, U = await decomposed(machine, Z)
+    top = U.T[:k]
+    W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
+    offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
+    factor = 2.0 ** ceil(log2(inputs.n)) / inputs.n
+    return Found(
+        W,
+        offset,
+        factor,
+        np.maximum(values, 0.0) * 2.0**-exponent * factor**2,
+        total * factor**2,
+        of_spectrum(values, k),
+    )
+
+
+def check_variance(total: float) -> None:
+    """Rows that are all alike have no components."""
+    if not total > _LEAST_VARIANCE:
+        raise ParameterError(
+            "the joint table has no variance that its range could show",
+            hint="all rows are alike, or the study's bounds are far too wide",
+        )
+
+
+async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues (falling) and vectors of an opened matrix, the same bits for every role."""
+    values, U = np.linalg.eigh((Z + Z.T) / 2)
+    same = await machine.same(np.vstack([values[::-1], U[:, ::-1]]))
+    values, U = same[0], same[1:]
+    if not np.allclose((U * values) @ U.T, (Z + Z.T) / 2, rtol=0, atol=1e-9 * max(1.0, np.abs(Z).max())):
+        raise MessageError("the eigenvectors are not those of the opened matrix")
+    return values, U
+
+
+async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared]:
+    """(n G - u u^T) / 2^2e, exactly, and u / 2^e, where 2^e is the next power of two above n."""
+    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    f = DATA_FRACTION + e
+    column = None if own is None else own.u.reshape(m, 1)
+    row = None if own is None else -own.u.reshape(1, m)
+    gram = None if own is None else inputs.n * own.G
+    u = machine.private(None, column, (m, 1), f, 1)
+    minus_u = machine.private(None, row, (1, m), f, 1)
+    G = machine.private(None, gram, (m, m), 2 * f, 1)
+    S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
+    return S, u
+
+
+async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
+    """The product of everybody's secret rotation: uniform if one of them is."""
+    norm = ceil(log2(size) / 2)
+    level = []
+    for owner in inputs.providers:
+        own: Any = None
+        if inputs.rotation_seed is not None and inputs.me in (owner, "everybody"):
+            own = rotation(inputs.rotation_seed, size, ROTATION_FRACTION)
+        level.append(machine.private(owner, own, (size, size), ROTATION_FRACTION, 1, norm))
+    while len(level) > 1:
+        level = await _next_level(machine, level, norm)
+    return level[0]
+
+
+async def _next_level(machine: Machine, level: Sequence[Shared], norm: int) -> list[Shared]:
+    pairs = list(zip(level[::2], level[1::2], strict=False))
+    jobs = [Job((pair,), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+    made = [with_norm(x, norm) for x in await machine.products(jobs)]
+    return made + list(level[2 * len(pairs) :])
+
+
+def with_norm(x: Shared, norm_bits: int) -> Shared:
+    """The same matrix, its Frobenius norm known to be below 2^norm_bits."""
+    return Shared(x.shape, x.fraction, x.bits, x.share, x.holders, norm_bits + 1, x.known, x.kept)
+
+
+def at_fraction(machine: Machine, x: Shared, fraction: int, *, bits: int) -> Shared:
+    """The matrix with so many fractional bits, rounded where it had more."""
+    return machine.combine([(1.0, x)], fraction=fraction, bits=bits)
+
+
+def smudge_bits(machine: Machine, size: int) -> int:
+    """The noise that hides every rounding since the first rotation, in units of the last place.
+
+    Each product leaves half a unit per party and entry; a rotation then adds up ``size`` of them.
+    """
+    roundings = (machine.parties + 1) * (2 + ceil(log2(machine.parties))) * size
+    return SMUDGE_MARGIN + ceil(log2(roundings))
+
+
+def _mean_bits(inputs: Inputs) -> int:
+    """A rotated mean is at most the length of a vector of entries below one."""
+    return 1 + ceil(log2(inputs.columns) / 2)

@@ -1,0 +1,151 @@
+"""What the roles of SF-PCA learn, in plain words."""
+
+from __future__ import annotations
+
+from atoll import secure_sums
+from atoll.protocols import handshake
+from atoll.protocols.base import Disclosure
+from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
+from atoll.protocols.sfpca import messages, parties
+from atoll.protocols.sfpca.parameters import COORDINATOR, DIRECT_MARGIN, SFPCAParameters, small_rows
+from atoll.protocols.sfpca.strict import OVERSAMPLING
+from atoll.study.model import Study
+
+
+def learns(study: Study) -> list[Disclosure]:
+    """Who learns what, from which messages."""
+    p = study.read_parameters(SFPCAParameters)
+    said = [*_set_up(p), *_range(study, p)]
+    for role in (PROVIDER, COORDINATOR):
+        said += _openings(role, p)
+    return said + _outputs(study) + _caveats(study, p)
+
+
+def _set_up(p: SFPCAParameters) -> list[Disclosure]:
+    hidden = "ciphertexts and parts of keys: nothing while one provider keeps its part of the key"
+    return [
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,)),
+        Disclosure(
+            PROVIDER,
+            hidden,
+            (parties.SessionSeed, parties.CollectiveKeys, parties.EncryptedMatrix, parties.SecondHalves),
+        ),
+        Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,)),
+        Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),
+        Disclosure(
+            COORDINATOR,
+            hidden + "; shares under masks 64 bits wider than what they hide",
+            (
+                parties.SeedPart,
+                parties.KeyParts,
+                parties.EncryptedShare,
+                parties.ProductPart,
+                parties.MaskedShare,
+            ),
+        ),
+    ]
+
+
+def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    if p.bounds is not None:
+        return []
+    method = secure_sums.chosen(study)
+    return [
+        Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
+        Disclosure(
+            PROVIDER,
+            "the smallest power of two that no value of any island exceeds (give bounds to avoid it)",
+            (messages.DataRange,),
+        ),
+        Disclosure(
+            COORDINATOR, "the smallest power of two that no value of any island exceeds", method.to_receivers
+        ),
+    ]
+
+
+def spectrum_words(p: SFPCAParameters) -> str:
+    """What the recipe opens."""
+    all_ = "all eigenvalues of the joint covariance (as many as columns)"
+    k = p.n_components
+    ritz = (
+        f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
+        "the explained variances, and two numbers that certify the accuracy"
+    )
+    if p.recipe == "direct" or k is None:
+        return all_
+    if p.recipe == "auto":
+        return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}"
+    return ritz
+
+
+def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
+    kinds = (parties.OpenedMatrix, parties.PublicNumbers) if role == PROVIDER else (parties.OpenedShare,)
+    said = [
+        Disclosure(role, "the total variance", kinds),
+        Disclosure(role, spectrum_words(p), kinds),
+    ]
+    if p.retries:
+        said.append(
+            Disclosure(
+                role, "whether the first try was refused by its certificate: one bit, and its Ritz values"
+            )
+        )
+    return said
+
+
+def _outputs(study: Study) -> list[Disclosure]:
+    said = []
+    for output, words, kinds in (
+        (
+            "components",
+            "the principal components, and their product with the mean of each column",
+            (parties.ReleasedShare,),
+        ),
+        ("scores", "the projections of its own rows", (parties.ReleasedShare,)),
+    ):
+        for role in sorted({a.role for a in study.receivers(output)}):
+            said.append(Disclosure(role, words, kinds))
+    for output, words, kind in (
+        ("components", "the column names", messages.Names),
+        ("explained_variance", "explained and total variance", Variances),
+        ("n_samples", "every island's number of rows", SampleCount),
+        ("certificate", "how accurate the components are certified to be", messages.Certified),
+    ):
+        if any(a.role == CONSUMER for a in study.receivers(output)):
+            more = (messages.RowCounts,) if output == "n_samples" else ()
+            said.append(Disclosure(CONSUMER, words, (kind, *more)))
+    return said
+
+
+def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    few = small_rows(p.n_components or 1)
+    said = [
+        Disclosure(
+            PROVIDER,
+            "all providers but one, with the coordinator: the last island's total variance and, with the "
+            "offset, its projected mean",
+        ),
+        Disclosure(
+            PROVIDER,
+            "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
+            f"{few} rows are reported",
+        ),
+    ]
+    if p.bounds is None:
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "all providers but one, with the coordinator: the power of two that the last island's own "
+                "values do not exceed",
+            )
+        )
+    if study.receivers("scores") and not study.receivers("components"):
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "an island with more independent rows than columns can solve its scores for components and "
+                "offset: they stay hidden from small islands only",
+            )
+        )
+    return said

@@ -1,0 +1,107 @@
+"""A party's own sums, exactly: integers on a public grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll.errors import RangeOverflow
+
+# Rows are split into digits so small that products summed over a block of rows are exact in doubles.
+_DIGIT_BITS = 20
+_BLOCK_ROWS = 4096
+
+
+class Moments(NamedTuple):
+    """n, column sums u, sum of squares and second moments G, of integer rows.
+
+    u and squares are exact; G is exact (integers) or in doubles, where it is rounded later anyway.
+    """
+
+    n: int
+    u: npt.NDArray[np.object_]
+    squares: int
+    G: npt.NDArray[Any]
+
+    def __repr__(self) -> str:
+        return f"Moments(n={self.n}, columns={len(self.u)})"
+
+
+def on_grid(X: npt.NDArray[np.float64], exponent: int, fraction: int) -> npt.NDArray[np.int64]:
+    """Rows / 2^exponent, which must lie in [-1, 1], as integers / 2^fraction (at most 60)."""
+    if not np.all(np.abs(X) <= 2.0**exponent):
+        raise RangeOverflow(
+            f"a value is beyond the declared range of ±2^{exponent}; nothing was sent",
+            hint="widen the study's bounds",
+        )
+    return np.rint(np.ldexp(X, fraction - exponent)).astype(np.int64)
+
+
+def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
+    """Sums and second moments of integer rows, without rounding."""
+    m = A.shape[1]
+    u, G = _zeros((m,)), _zeros((m, m))
+    for start in range(0, len(A), _BLOCK_ROWS):
+        digits = _digits(A[start : start + _BLOCK_ROWS])
+        for i, x in digits:
+            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            for j, y in digits:
+                if j <= i:
+                    block = _integers(x.T @ y)
+                    G += (block if i == j else block + block.T) << (_DIGIT_BITS * (i + j))
+    return Moments(len(A), u, int(np.trace(G)), G)
+
+
+def quick_moments(A: npt.NDArray[np.int64]) -> Moments:
+    """Exact sums and squares, second moments in doubles."""
+    m = A.shape[1]
+    u, G, squares = _zeros((m,)), np.zeros((m, m)), 0
+    for start in range(0, len(A), _BLOCK_ROWS):
+        block = A[start : start + _BLOCK_ROWS]
+        digits = _digits(block)
+        for i, x in digits:
+            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            for j, y in digits:
+                columns = np.einsum("ij,ij->j", x, y)
+                squares += sum(map(int, columns)) << (_DIGIT_BITS * (i + j))
+        floats = block.astype(np.float64)
+        G += floats.T @ floats
+    return Moments(len(A), u, squares, G)
+
+
+def total_moments(parts: Iterable[Moments]) -> Moments:
+    """The moments of all rows together."""
+    parts = iter(parts)
+    n, u, squares, G = next(parts)
+    for part in parts:
+        n, u, squares = n + part.n, u + part.u, squares + part.squares
+        G += part.G
+    return Moments(n, u, squares, G)
+
+
+def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:
+    """Signed digits of 20 bits with their places, least significant first, without those all zero."""
+    digits: list[tuple[int, npt.NDArray[np.float64]]] = []
+    rest, place, half = A, 0, 1 << (_DIGIT_BITS - 1)
+    while rest.any():
+        low = ((rest + half) & ((1 << _DIGIT_BITS) - 1)) - half
+        if low.any():
+            digits.append((place, low.astype(np.float64)))
+        rest = (rest - low) >> _DIGIT_BITS
+        place += 1
+    return digits
+
+
+def _integers(values: npt.NDArray[np.float64]) -> Any:
+    out = np.empty(values.shape, dtype=object)
+    out.ravel()[:] = [int(v) for v in values.ravel()]
+    return out
+
+
+def _zeros(shape: tuple[int, ...]) -> Any:
+    out = np.empty(shape, dtype=object)
+    out[...] = 0
+    return out

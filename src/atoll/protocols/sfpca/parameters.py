@@ -1,0 +1,90 @@
+"""The parameters of SF-PCA, and what follows from them before anything runs."""
+
+from __future__ import annotations
+
+from atoll.errors import ParameterError, StudyError, one_of
+from atoll.protocols.decompose import check_components
+from atoll.protocols.sfpca.ranges import check_bounds
+from atoll.study.model import Parameters, Study
+
+COORDINATOR = "coordinator"
+RECIPES = ("auto", "strict", "direct", "fast", "accurate")
+DIRECT_MARGIN = 40
+"""Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
+MAX_DIRECT = 256
+"""Columns beyond which secret rotations of the whole covariance take minutes."""
+MAX_PROVIDERS = 50
+
+
+class SFPCAParameters(Parameters, frozen=True):
+    """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
+    (low, high) for each column; ``retry``: whether a refused result may be computed once more."""
+
+    n_components: int | None = 2
+    recipe: str = "auto"
+    retry: bool = True
+    bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def retries(self) -> bool:
+        """Whether a second, more accurate run may follow a refused one."""
+        return self.retry and self.recipe in ("auto", "strict", "fast") and self.n_components is not None
+
+
+def components_for(p: SFPCAParameters, n: int, m: int) -> int:
+    """k, once the size of the joint table is known."""
+    if n < 2:
+        raise ParameterError(
+            f"the joint table has {n} sample(s) (shape=({n}, {m})) while a minimum of 2 is required"
+        )
+    k = min(n, m) if p.n_components is None else p.n_components
+    check_components(k, n, m)
+    return k
+
+
+def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
+    """What is run, one after the other while certificates refuse: "direct", or a policy of strict."""
+    direct = p.recipe == "direct" or (p.recipe == "auto" and m <= k + DIRECT_MARGIN)
+    if direct and m > MAX_DIRECT:
+        raise ParameterError(
+            f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
+            hint="recipe='strict', and fewer components",
+        )
+    if direct:
+        return ("direct",)
+    first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
+    return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def small_rows(k: int) -> int:
+    """Islands with fewer rows than this are reported."""
+    return max(30, 2 * (k + 2))
+
+
+def check(study: Study) -> None:
+    """What the study's types cannot say."""
+    p = study.read_parameters(SFPCAParameters)
+    k = p.n_components
+    if isinstance(k, bool) or (k is not None and k < 1):
+        raise StudyError(
+            f"n_components={k!r} is not possible",
+            hint="a whole number from 1, or none for all",
+            path=("parameters", "n_components"),
+        )
+    if p.recipe not in RECIPES:
+        raise StudyError(
+            f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
+        )
+    if len(study.who("provider")) > MAX_PROVIDERS:
+        raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))
+    if study.secure_sum != "shares" or study.sum_options:
+        raise StudyError(
+            "sfpca uses the secure sum 'shares', and only to open the range of the data",
+            hint='leave secure_sum out, or "shares"',
+            path=("study", "secure_sum"),
+        )
+    try:
+        check_bounds(p.bounds)
+    except ParameterError as error:
+        raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None

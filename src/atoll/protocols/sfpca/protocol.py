@@ -1,0 +1,356 @@
+"""SF-PCA: PCA on encrypted data, in which nothing but the agreed output is opened.
+
+Froelicher, Cho, Edupalli, Sousa, Bossuat, Pyrgelis, Troncoso-Pastoriza, Berger, Hubaux: Scalable and
+Privacy-Preserving Federated Principal Component Analysis (2023), Algorithm 1.
+
+Symbols: DP_i -> provider, A_i -> X, n_i -> rows, m -> columns, k -> n_components, P -> sketch,
+rho (paper: alpha) -> sketch rows, q (paper: p) -> power iterations, W -> components.
+
+Adversary: passive; the coordinator with all providers but one. It holds no key and relays, adds and
+evaluates on ciphertexts.
+Learns: everybody n_i, the total variance and the spectrum that the recipe opens (:mod:`disclosure` says
+it exactly); who the study names, components and offset; a provider its own scores.
+
+Deviations (docs/protocols/sfpca.md gives the reasons): the sketch is Gaussian; matrices are encoded in
+coefficients, so there are no rotation or relinearisation keys; bootstrapping is a refresh by masked
+shares; QR is a matrix polynomial; the small eigenproblem is solved in the clear after a secret rotation
+(the paper's step 6 stays encrypted).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll import secure_sums
+from atoll.data.island import Island, Matrix
+from atoll.errors import CertificateRefused
+from atoll.network import Address, Network, Record
+from atoll.protocols import handshake
+from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.decompose import deterministic_signs
+from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
+from atoll.protocols.sfpca import messages, parties, ranges
+from atoll.protocols.sfpca.certificate import Certificate
+from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
+from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
+from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
+from atoll.protocols.sfpca.parameters import (
+    COORDINATOR,
+    SFPCAParameters,
+    attempts,
+    check,
+    components_for,
+)
+from atoll.protocols.sfpca.planner import expect
+from atoll.protocols.sfpca.ranges import LEVELS, Range
+from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.shared import Floats
+from atoll.protocols.sfpca.strict import POLICIES, strict
+from atoll.randomness import fresh_seed
+from atoll.study.model import Study
+
+_EVERYONE = (PROVIDER, COORDINATOR, CONSUMER)
+OUTPUTS = {
+    "components": Output(
+        ("components", "offset", "columns"),
+        _EVERYONE,
+        PROVIDER,
+        "the principal components, and the offset (components times mean) that projects new rows",
+    ),
+    "explained_variance": Output(
+        ("explained_variance", "total_variance", "noise_variance"),
+        _EVERYONE,
+        COORDINATOR,
+        "how much variance each component explains, and the total",
+    ),
+    "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"),
+    "scores": Output(("scores",), (PROVIDER,), PROVIDER, "every row's projection, to the row's owner only"),
+    "certificate": Output(
+        ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+    ),
+}
+
+
+# Exact sums are added up as Python integers, once for each piece.
+_EXACT_ROWS, _QUICK_ROWS = 4096, 512
+
+
+class Public(NamedTuple):
+    """What every role knows before the first encryption."""
+
+    columns: tuple[str, ...]
+    named: bool
+    rows: tuple[int, ...]
+    range: Range
+    k: int
+
+    @property
+    def n(self) -> int:
+        return sum(self.rows)
+
+
+# ---- steps ----
+
+
+def own_moments(X: Matrix, range_: Range, exact: bool) -> Moments:
+    """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
+    sums, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    parts = [
+        sums(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
+        for start in range(0, len(X), step)
+    ]
+    return total_moments(parts)
+
+
+def variances(found: Found, public: Public) -> Variances:
+    """Variances of the original columns, with scikit-learn's divisor."""
+    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
+    explained, total = found.values[: public.k] * unit, found.total_variance * unit
+    rest = min(public.n, len(public.columns)) - public.k
+    return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
+
+
+def certified(recipe: str, certificate: Certificate) -> Certified:
+    return Certified(recipe, certificate.bound, certificate.tau, certificate.shortfall)
+
+
+def model(components: Floats, offset: Floats, unit: float, centre: Matrix, names: Names) -> Outputs:
+    """Components with deterministic signs, and the offset of the original columns."""
+    signed = deterministic_signs(components)
+    signs = np.where((signed * components).sum(axis=1) < 0, -1.0, 1.0)
+    whole = signs * offset[:, 0] * unit + signed @ centre
+    return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
+
+
+def project(X: Matrix, known: Outputs) -> Matrix:
+    """Z = X W^T - offset."""
+    return np.asarray(X @ known["components"].T - known["offset"])
+
+
+# ---- roles ----
+
+
+async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    agreed = await handshake.announce(net, island, hub, p.columns, None)
+    X = island.features(agreed.names)
+    await net.compute(ranges.check_table, X, island, agreed.names)
+    bounds = ranges.declared(p.bounds, agreed.names)
+    if bounds is not None:
+        bounds.check(X, island, agreed.names)
+    await net.send(hub, RowCount(len(X)))
+    rows = (await net.receive(RowCounts, hub)).n
+    range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
+    k = components_for(p, sum(rows), len(agreed.names))
+    public = Public(agreed.names, agreed.named, rows, range_, k)
+    exact = attempts(p, k, len(agreed.names)) == ("direct",)
+    moments = await net.compute(own_moments, X, range_, exact)
+    recipe, machine, found = await _find(net, study, record, public, parties.Provider, moments)
+    known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
+    known |= await _scores(study, machine, public, found, X)
+    if study.releases("scores", net.me) and study.releases("components", net.me):
+        known["scores"] = {island.name: await net.compute(project, X, known)}
+    return learned(study, net.me, OUTPUTS, known)
+
+
+async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+    p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
+    agreed = await handshake.check(net, providers, p.columns)
+    counts = await net.gather(RowCount, providers)
+    rows = tuple(counts[a].n for a in providers)
+    k = components_for(p, sum(rows), len(agreed.names))
+    attempts(p, k, len(agreed.names))  # refuses before keys are made
+    await net.broadcast(providers, RowCounts(rows))
+    bounds = ranges.declared(p.bounds, agreed.names)
+    range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
+    public = Public(agreed.names, agreed.named, rows, range_, k)
+    recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
+    names = _names(public, found)
+    for address in study.who(CONSUMER):
+        await _send_public(net, study, address, public, found, recipe, names)
+    known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
+    known |= await _scores(study, machine, public, found, None)
+    return learned(study, net.me, OUTPUTS, known)
+
+
+async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+    p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    known: Outputs = {}
+    if study.releases("explained_variance", net.me):
+        known |= named(await net.receive(Variances, hub))
+    if study.releases("n_samples", net.me):
+        known |= named(await net.receive(SampleCount, hub))
+        known["rows"] = _by_party(study, (await net.receive(RowCounts, hub)).n)
+    if study.releases("certificate", net.me):
+        known["certificate"] = named(await net.receive(Certified, hub))
+    if study.releases("components", net.me):
+        names = await net.receive(Names, hub)
+        bounds = ranges.declared(p.bounds, names.columns)
+        centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
+        holders = (hub, *study.who(PROVIDER))
+        components, offset = await parties.collected(net, holders), await parties.collected(net, holders)
+        known |= model(components, offset, names.offset_unit, centre, names)
+    return learned(study, net.me, OUTPUTS, known)
+
+
+# ---- what the roles share ----
+
+
+async def _agree_range(net: Network, study: Study, record: Record, X: Matrix, island: Island) -> Range:
+    levels = ranges.exceeded(X, island, record("range", fresh_seed))
+    sums = _range_session(net, study, record)
+    await sums.open()
+    await sums.contribute("range", levels)
+    exponent = (await net.receive(DataRange, study.the(COORDINATOR))).exponent
+    return Range(exponent, np.zeros(X.shape[1]))
+
+
+async def _open_range(net: Network, study: Study, record: Record, m: int) -> Range:
+    sums = _range_session(net, study, record)
+    await sums.open()
+    exponent = ranges.smallest_cover(await sums.total("range", len(LEVELS)))
+    await net.broadcast(study.who(PROVIDER), DataRange(exponent))
+    return Range(exponent, np.zeros(m))
+
+
+def _range_session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=study.who(PROVIDER),
+        receivers=study.who(COORDINATOR),
+        longest=len(LEVELS),
+        name="range",
+    )
+
+
+_Role = type[parties.Provider] | type[parties.Coordinator]
+_AnyMachine = parties.Provider | parties.Coordinator
+
+
+async def _find(
+    net: Network, study: Study, record: Record, public: Public, role: _Role, moments: Moments | None
+) -> tuple[str, _AnyMachine, Found]:
+    """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
+    p, m = study.read_parameters(SFPCAParameters), len(public.columns)
+    planned = attempts(p, public.k, m)
+    for i, recipe in enumerate(planned):
+        own = _under(record, f"session {i}")
+        hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
+        machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
+        await machine.set_up()
+        seed = own("rotation", fresh_seed) if moments is not None else None
+        names = tuple(str(a) for a in providers)
+        inputs = Inputs(public.n, m, names, str(net.me), moments, seed)
+        try:
+            if recipe == "direct":
+                return recipe, machine, await direct(machine, inputs, public.k)
+            return recipe, machine, await strict(machine, inputs, public.k, POLICIES[recipe])
+        except CertificateRefused:
+            if recipe == planned[-1]:
+                raise
+    raise AssertionError("a study plans at least one attempt")
+
+
+def _under(record: Record, name: str) -> Record:
+    def named_record(tag: str, draw: Callable[[], bytes]) -> bytes:
+        return record(f"{name} {tag}", draw)
+
+    return named_record
+
+
+def _opened(study: Study, public: Public, found: Found, recipe: str) -> Outputs:
+    """What every holder of shares has seen by now."""
+    seen = named(variances(found, public))
+    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
+    seen |= {"n_samples": public.n, "islands": tuple(a.party for a in study.who(PROVIDER))}
+    seen |= {"rows": _by_party(study, public.rows)}
+    return seen | {
+        "certificate": named(certified(recipe, found.certificate)),
+        "spectrum": found.values * unit,
+    }
+
+
+def _by_party(study: Study, rows: Sequence[int]) -> dict[str, int]:
+    return {a.party: n for a, n in zip(study.who(PROVIDER), rows, strict=True)}
+
+
+def _names(public: Public, found: Found) -> Names:
+    return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
+
+
+async def _release_model(study: Study, machine: _AnyMachine, public: Public, found: Found) -> Outputs:
+    receivers = frozenset(str(a) for a in study.receivers("components"))
+    components = await machine.released(found.components, receivers)
+    offset = await machine.released(found.offset, receivers)
+    if components is None or offset is None:
+        return {}
+    names = _names(public, found)
+    return model(components, offset, names.offset_unit, public.range.centre, names)
+
+
+async def _send_public(
+    net: Network, study: Study, to: Address, public: Public, found: Found, recipe: str, names: Names
+) -> None:
+    if study.releases("explained_variance", to):
+        await net.send(to, variances(found, public))
+    if study.releases("n_samples", to):
+        islands = tuple(address.party for address in study.who(PROVIDER))
+        await net.send(to, SampleCount(public.n, islands))
+        await net.send(to, RowCounts(public.rows))
+    if study.releases("certificate", to):
+        await net.send(to, certified(recipe, found.certificate))
+    if study.releases("components", to):
+        await net.send(to, names)
+
+
+# ---- scores without components ----
+
+
+async def _scores(
+    study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
+) -> Outputs:
+    """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
+    rows = dict(zip(study.who(PROVIDER), public.rows, strict=True))
+    owners = [(address, rows[address]) for address in score_owners(study)]
+    mine: list[Floats] = []
+    m = len(public.columns)
+    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
+        due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
+        own = None if X is None else X[start : start + SCORE_ROWS] - public.range.centre
+        jobs = [
+            score_job(machine, found, m, str(a), count, _rows(own, public) if a == machine.net.me else None)
+            for a, count in due
+        ]
+        for (address, _), made in zip(due, await machine.products(jobs), strict=True):
+            block = await machine.released(made, frozenset({str(address)}))
+            if block is not None:
+                mine.append(block.T * 2.0**public.range.exponent)
+    return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
+
+
+def _rows(own: Matrix | None, public: Public) -> Any:
+    assert own is not None, "an owner has rows"
+    return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
+
+
+PROTOCOL = Protocol(
+    name="sfpca",
+    title="PCA on encrypted data (SF-PCA)",
+    roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
+    data_roles=frozenset({PROVIDER}),
+    single_roles=frozenset({COORDINATOR}),
+    messages=(*handshake.MESSAGES, *messages.MESSAGES, *parties.MESSAGES, Variances, SampleCount),
+    parameters=SFPCAParameters,
+    outputs=OUTPUTS,
+    learns=learns,
+    adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
+    "providers but one.",
+    expect=expect,
+    check=check,
+)

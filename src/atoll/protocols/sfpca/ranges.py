@@ -1,0 +1,121 @@
+"""The public range of the data: the study's bounds, or the largest power of two, opened.
+
+Masks are only as good as the bounds they are made for, so every value is checked against its range
+before anything that depends on a row leaves.
+
+Without bounds, all providers together learn the smallest 2^e that no value exceeds: for every level
+2^l a provider adds 0 if it has no larger value and a uniform word else, by a secure sum of which the
+coordinator sees only totals; zero or not is all they say. A coalition of all other providers with the
+coordinator so learns the last one's own power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, isfinite, log2
+from typing import NamedTuple
+
+import numpy as np
+
+from atoll import fixedpoint, randomness
+from atoll.data.island import Island, Matrix
+from atoll.data.statistics import raise_for_missing
+from atoll.errors import DataError, ParameterError, RangeOverflow, SchemaError
+from atoll.fixedpoint import Limbs
+
+Bounds = float | tuple[tuple[float, float], ...] | Mapping[str, tuple[float, float]]
+
+LEVELS = range(-64, 65)
+_WIDEN = "widen the study's bounds, or correct the value"
+
+
+class Range(NamedTuple):
+    """Columns lie within 2^exponent of their centre."""
+
+    exponent: int
+    centre: Matrix
+
+
+class Declared(NamedTuple):
+    """The study's bounds of each column."""
+
+    low: Matrix
+    high: Matrix
+
+    def range(self) -> Range:
+        """Midpoints, and the power of two that covers the widest column."""
+        half = float(np.max(self.high - self.low)) / 2
+        return Range(ceil(log2(half)), (self.low + self.high) / 2)
+
+    def check(self, X: Matrix, island: Island, columns: Sequence[str]) -> None:
+        """Refuse values beyond their declared range, naming island, column and row."""
+        wrong = np.argwhere((self.low > X) | (self.high < X))
+        if len(wrong):
+            row, column = wrong[0]
+            raise RangeOverflow(
+                f"{island.name}: column {columns[column]!r} holds a value beyond its declared range at "
+                f"{island.place(int(row))}; no number was sent",
+                hint=_WIDEN,
+            )
+
+
+def declared(bounds: Bounds | None, columns: Sequence[str]) -> Declared | None:
+    """The study's bounds for the agreed columns; None where it has none."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, int | float):
+        pairs = [(-float(bounds), float(bounds))] * len(columns)
+    elif isinstance(bounds, Mapping):
+        missing = [c for c in columns if c not in bounds]
+        if missing:
+            raise SchemaError(f"the study's bounds lack the column {missing[0]!r}", hint="name every column")
+        pairs = [bounds[c] for c in columns]
+    else:
+        pairs = list(bounds) * (len(columns) if len(bounds) == 1 else 1)
+    if len(pairs) != len(columns):
+        raise SchemaError(
+            f"the study has bounds for {len(pairs)} columns, the tables have {len(columns)}",
+            hint="one pair (low, high) per column, or one for all of them",
+        )
+    return Declared(*(np.array(side, dtype=np.float64) for side in zip(*pairs, strict=True)))
+
+
+def check_bounds(bounds: Bounds | None) -> None:
+    """What can be refused before the columns are known."""
+    if bounds is None:
+        return
+    if isinstance(bounds, int | float):
+        pairs: Sequence[tuple[float, float]] = [(-bounds, bounds)]
+    else:
+        pairs = list(bounds.values()) if isinstance(bounds, Mapping) else bounds
+    if not pairs or not all(isfinite(a) and isfinite(b) and a <= b for a, b in pairs):
+        raise ParameterError("a column's bounds are two finite numbers, the lower first")
+    if not any(a < b for a, b in pairs):
+        raise ParameterError("the bounds leave no room for any value", hint="bounds = 100.0, say")
+
+
+def check_table(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
+    """Refuse empty tables, missing and infinite values."""
+    if not len(X):
+        raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
+    raise_for_missing(X, island, columns)
+
+
+def exceeded(X: Matrix, island: Island, seed: bytes) -> Limbs:
+    """What a provider adds for every level: zero, or a word that nobody can guess."""
+    largest = float(np.abs(X).max())
+    if largest > 2.0 ** LEVELS[-1]:
+        raise RangeOverflow(
+            f"{island.name}: a value exceeds 2^{LEVELS[-1]}; no number was sent",
+            hint="give the study bounds, or other units",
+        )
+    words = randomness.expand_words(seed, len(LEVELS), "atoll/sfpca/range")
+    out = np.zeros((fixedpoint.LIMBS, len(LEVELS)), np.uint64)
+    out[0] = np.where(largest > 2.0 ** np.array(LEVELS, dtype=np.float64), words, np.uint64(0))
+    return out
+
+
+def smallest_cover(totals: Limbs) -> int:
+    """The lowest level that nobody exceeds."""
+    free = ~np.any(totals, axis=0)
+    return int(LEVELS[int(np.argmax(free))])

@@ -1,0 +1,53 @@
+"""Secret rotations, uniform on the orthogonal group to far more digits than are ever opened.
+
+A rotation that is coarser than what is opened after it is not uniform: lattice reduction finds the grid.
+So Gaussians are dithered to 200 bits and orthonormalised in integers of that precision.
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from atoll.randomness import expand, expand_words
+
+WORK_BITS = 220
+_COARSE_BITS = 50
+_DITHER_BYTES = 24
+
+
+def gaussians(seed: bytes, count: int, *domain: str | int) -> npt.NDArray[np.float64]:
+    """Standard normal numbers by inversion of 53 random bits each."""
+    words = expand_words(seed, count, "gaussian", *domain) >> np.uint64(11)
+    return np.asarray(ndtri((words.astype(np.float64) + 0.5) * 2.0**-53))
+
+
+def rotation(seed: bytes, size: int, fraction: int) -> npt.NDArray[np.object_]:
+    """A Haar orthogonal matrix as integers / 2^fraction."""
+    rows = _dithered(seed, size)
+    for i in range(size):
+        for _ in range(2):  # once leaves errors that cancellation made; twice is enough
+            if i:
+                along = (rows[:i] @ rows[i]) >> WORK_BITS
+                rows[i] -= (along @ rows[:i]) >> WORK_BITS
+        norm = isqrt(int(rows[i] @ rows[i]))
+        rows[i] = (rows[i] << WORK_BITS) // norm
+    half = 1 << (WORK_BITS - fraction - 1)
+    rounded: npt.NDArray[np.object_] = (rows + half) >> (WORK_BITS - fraction)
+    return rounded
+
+
+def _dithered(seed: bytes, size: int) -> Any:
+    """Gaussians rounded to 2^-50, plus uniform digits below that."""
+    coarse = np.rint(gaussians(seed, size * size, "rotation") * 2.0**_COARSE_BITS).astype(np.int64)
+    data = expand(seed, size * size * _DITHER_BYTES, "dither")
+    below = WORK_BITS - _COARSE_BITS
+    values = np.empty(size * size, dtype=object)
+    for e in range(size * size):
+        digits = int.from_bytes(data[e * _DITHER_BYTES : (e + 1) * _DITHER_BYTES], "little")
+        values[e] = (int(coarse[e]) << below) + (digits >> (8 * _DITHER_BYTES - below)) - (1 << (below - 1))
+    return values.reshape(size, size)

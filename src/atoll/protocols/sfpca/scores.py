@@ -1,0 +1,49 @@
+"""Projections of a provider's own rows, for a provider that may not have the components."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, log2
+from typing import Any
+
+import numpy as np
+
+from atoll.network import Address
+from atoll.protocols.released import PROVIDER
+from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.direct import Found
+from atoll.protocols.sfpca.shared import Job, Machine
+from atoll.study.model import Study
+
+SCORE_ROWS = 1024
+"""Rows of one product: more would take too much memory."""
+ROW_FRACTION = 40
+_SCORE_FRACTION, _FACTOR_FRACTION = 44, 50
+
+
+def score_owners(study: Study) -> list[Address]:
+    """Providers that receive scores and cannot compute them by themselves."""
+    return [
+        address
+        for address in study.who(PROVIDER)
+        if study.releases("scores", address) and not study.releases("components", address)
+    ]
+
+
+def score_job(machine: Machine, found: Found, m: int, owner: str, count: int, rows: Any) -> Job:
+    """W X_i^T - offset for ``count`` rows that only their owner knows (elsewhere None)."""
+    ones = None
+    if rows is not None:
+        ones = np.full((1, count), -round(found.offset_factor * 2**_FACTOR_FRACTION))
+    # Blocks and shift of a full block of rows, whatever the number: the components are encrypted once.
+    full = plan_for(machine.parties, _job(machine, found, m, owner, SCORE_ROWS, None, None))
+    job = _job(machine, found, m, owner, count, rows, ones)
+    return replace(job, blocks=full.layouts[0], least_shift=min(full.shifts))
+
+
+def _job(machine: Machine, found: Found, m: int, owner: str, count: int, rows: Any, ones: Any) -> Job:
+    right = machine.private(owner, rows, (m, count), ROW_FRACTION, 1)
+    minus = machine.private(owner, ones, (1, count), _FACTOR_FRACTION, 2)
+    # Neither a projected row nor a projected mean is longer than sqrt(m).
+    bits = 2 + ceil(log2(m) / 2)
+    return Job(((found.components, right), (found.offset, minus)), "deep", _SCORE_FRACTION, bits, "scores")

@@ -1,0 +1,182 @@
+"""Secret matrices, and the machine that computes on them.
+
+A program is written once and run by every role with its own machine: a provider's, the coordinator's,
+or, for tests and planning, a simulation. Whatever a program sees of a secret matrix is public: its
+shape, its scale and its bound. Linear steps are local; products and openings travel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+COEFFICIENT_BITS = 54
+Coefficient = float | Fraction
+
+
+def coefficient_units(value: Coefficient) -> int:
+    """A coefficient in units of 2^-54."""
+    units: int = round(value * 2**COEFFICIENT_BITS)
+    return units
+
+
+def scaled_units(value: Coefficient, fraction: int) -> int:
+    """A coefficient in units of 2^-fraction."""
+    units, drop = coefficient_units(value), COEFFICIENT_BITS - fraction
+    return units << -drop if drop <= 0 else (units + (1 << (drop - 1))) >> drop
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """A secret matrix of integers / 2^fraction, each of magnitude below 2^bits.
+
+    ``share`` is what this role holds of it; the shares of all roles add up to the matrix. ``holders``
+    says (publicly) whose shares may differ from zero. ``norm_bits`` bounds the logarithm of the
+    Frobenius norm where that is known to be better than what the entries give.
+    """
+
+    shape: tuple[int, int]
+    fraction: int
+    bits: int
+    share: Any
+    holders: frozenset[str]
+    norm_bits: int | None = None
+    known: bool = False
+    """Whether a share is the holder's own data, within the bounds, rather than a wide random share."""
+    kept: dict[Any, Any] = field(default_factory=dict)
+    """Encodings and ciphertexts of this matrix, made once."""
+
+    def __repr__(self) -> str:
+        return f"Shared({self.shape[0]} x {self.shape[1]}, fraction={self.fraction}, bits={self.bits})"
+
+    def times_power_of_two(self, exponent: int) -> Shared:
+        """The matrix times 2^exponent: another scale for the same integers."""
+        norm = None if self.norm_bits is None else self.norm_bits + exponent
+        return Shared(
+            self.shape,
+            self.fraction - exponent,
+            self.bits + exponent,
+            self.share,
+            self.holders,
+            norm,
+            self.known,
+        )
+
+
+@dataclass(frozen=True)
+class Job:
+    """The sum of the products of the pairs (plus ``plain``), rounded to ``fraction``.
+
+    Whoever writes a job proves |result| < 2^bits: what is beyond would be disclosed. ``right_uses``
+    tells how often the right side will be used again, which decides how it is cut into blocks.
+    """
+
+    terms: tuple[tuple[Shared, Shared], ...]
+    ring: str
+    fraction: int
+    bits: int
+    name: str
+    plain: Shared | None = None
+    right_uses: int = 1
+    blocks: Any = None
+    """Blocks and least shift that a left matrix was already encrypted with, to encrypt it once."""
+    least_shift: int = 0
+
+
+class Machine(ABC):
+    """What a program may do with secret matrices."""
+
+    parties: int
+
+    @abstractmethod
+    def private(
+        self,
+        owner: str | None,
+        values: Any,
+        shape: tuple[int, int],
+        fraction: int,
+        bits: int,
+        norm_bits: int | None = None,
+    ) -> Shared:
+        """A matrix of which every provider knows a summand (owner None), or one provider the whole.
+
+        ``values`` are this role's integers (at ``fraction``); None where it knows nothing.
+        """
+
+    @abstractmethod
+    async def products(self, jobs: Sequence[Job]) -> list[Shared]:
+        """Independent sums of products, in one round."""
+
+    async def product(self, *terms: tuple[Shared, Shared], **options: Any) -> Shared:
+        """One sum of products; options as in :class:`Job`."""
+        return (await self.products([Job(terms, **options)]))[0]
+
+    @abstractmethod
+    def combine(
+        self,
+        terms: Sequence[tuple[Coefficient, Shared]],
+        *,
+        identity: Coefficient = 0.0,
+        bits: int,
+        fraction: int | None = None,
+    ) -> Shared:
+        """sum of coefficient times matrix, plus a multiple of the identity, rounded; local."""
+
+    @abstractmethod
+    def turned(self, x: Shared) -> Shared:
+        """The transpose."""
+
+    @abstractmethod
+    def beside(self, matrices: Sequence[Shared]) -> Shared:
+        """Matrices of one scale side by side."""
+
+    @abstractmethod
+    def part(self, x: Shared, rows: slice, cols: slice) -> Shared:
+        """A block of a matrix."""
+
+    @abstractmethod
+    def times_public(self, weights: Floats, x: Shared, *, fraction: int, bits: int) -> Shared:
+        """A public matrix times a secret one, rounded; local."""
+
+    @abstractmethod
+    def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:
+        """Every entry times its own public weight, rounded; local."""
+
+    @abstractmethod
+    def plus_public(self, x: Shared, values: Floats) -> Shared:
+        """The matrix plus a public one; local."""
+
+    @abstractmethod
+    def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
+        """The same entries, row by row, in another shape."""
+
+    def above(self, matrices: Sequence[Shared]) -> Shared:
+        """Matrices of one scale, one above the other."""
+        return self.turned(self.beside([self.turned(x) for x in matrices]))
+
+    @abstractmethod
+    def trace(self, x: Shared, *, bits: int) -> Shared:
+        """The sum of the diagonal; local."""
+
+    @abstractmethod
+    async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
+        """The matrix, for every role, after every provider added uniform noise of so many bits."""
+
+    @abstractmethod
+    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
+        """The matrix for the receivers only; None for everybody else."""
+
+    @abstractmethod
+    async def same(self, values: Floats) -> Floats:
+        """The coordinator's version of public numbers that every role computed.
+
+        Processors round differently; shares weighted by different numbers do not add up any more.
+        """

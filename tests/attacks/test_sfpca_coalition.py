@@ -1,0 +1,80 @@
+"""The coordinator and all providers but one hold everything but one share, and can open nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.sfpca_runs import encrypted
+
+from atoll.crypto.hazmat import product as go
+from atoll.errors import RangeOverflow
+from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.shared import Job, Shared
+
+FRACTION = 40
+EVERYBODY = frozenset({"all"})
+
+
+def as_integers(words: Any) -> np.ndarray:
+    return go.to_ints(words)
+
+
+def test_shares_of_all_but_one_provider_say_nothing_about_an_intermediate() -> None:
+    blocks = [np.full((2, 2), float(i + 1)) for i in range(3)]
+
+    async def multiply(machine, inputs, receivers):  # type: ignore[no-untyped-def]
+        own = None if inputs.moments is None else np.full((2, 2), 3 << FRACTION)
+        x = machine.private(None, own, (2, 2), FRACTION, 4)
+        made = await machine.product((x, x), ring="deep", fraction=FRACTION, bits=8, name="square")
+        return made.share
+
+    shares, _ = encrypted(multiply, blocks)
+    together = sum(as_integers(share) for share in shares.values())
+    assert np.abs(together - (162 << FRACTION)).max() <= len(shares)  # (3 x 3)^2, twice
+    for missing in ("p0/provider", "p1/provider", "p2/provider"):
+        coalition = sum(as_integers(share) for name, share in shares.items() if name != missing)
+        # What is missing is a mask 64 bits wider than any value here.
+        assert np.abs(coalition).min() > 1 << (FRACTION + 8 + 40)
+
+
+def test_a_product_cannot_be_decrypted_without_the_last_part_of_the_key() -> None:
+    parties, rng = 3, np.random.default_rng(1)
+    left, right = (rng.integers(-9, 10, (2, 2)).astype(object) << 20 for _ in range(2))
+    x = Shared((2, 2), 20, 5, go.from_ints(left, 1), EVERYBODY, known=True)
+    y = Shared((2, 2), 20, 5, go.from_ints(right, 1), EVERYBODY, known=True)
+    plan = plan_for(parties, Job(((x, y),), "deep", 30, 11, "test"))
+    ring, layout, shift = plan.ring, plan.layouts[0], plan.shifts[0]
+    seeds = [bytes([i]) * 32 for i in range(20)]
+    secrets = [go.Secret(ring, seeds[i]) for i in range(parties)]
+    common = [b"c" * 32, b"d" * 32]
+    key = go.PublicKey(ring, [s.key_share(common[0], seeds[4 + i]) for i, s in enumerate(secrets)], common[0])
+    zero = go.from_ints(np.zeros((2, 2), np.int64), 1)
+    parts = [
+        s.encrypt(x.share if i == 0 else zero, 25, shift, layout, common[1], seeds[8 + i])
+        for i, s in enumerate(secrets)
+    ]
+    body = go.assemble(ring, None, shift, layout, parts)
+    ciphertext = go.Ciphertext(ring, layout, body, common[1])
+    product = go.multiply(
+        key, [(ciphertext, go.Right(ring, y.share, 25, layout))], seed=seeds[12], domain=b"product"
+    )
+
+    def opened_by(members: list[int]) -> np.ndarray:
+        total = go.ProductSum(ring, layout)
+        total.add(product)
+        second, own = total.second(), []
+        for i in range(parties):
+            # In place of what an absent member would send, the coalition can only put zeros.
+            message, share = secrets[i].refresh(second, layout, plan.clearing, seeds[13 + i], b"refresh")
+            total.add_share(message if i in members else bytes(len(message)))
+            own.append(as_integers(share) if i in members else 0)
+        return np.asarray(as_integers(total.clear(plan.clearing)) + sum(own))
+
+    truth = (left @ right) >> 10
+    assert np.abs(opened_by([0, 1, 2]) - truth).max() <= parties + 1
+    for coalition in ([0, 1], [0, 2], [1, 2]):
+        # Without one decryption share the rest is uniform modulo Q, wider than any mask.
+        with pytest.raises(RangeOverflow, match="a share is wrong or missing"):
+            opened_by(coalition)

@@ -1,0 +1,37 @@
+"""``atoll bench sfpca`` on a small file of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from tests.running import atoll
+
+
+def test_a_case_is_run_and_compared(tmp_path: Path) -> None:
+    np.savez(tmp_path / "pima_diabetes.npz", X=load_wine().data[:, :4].astype(np.float32))
+    finished = atoll("bench", "sfpca", "--data", str(tmp_path), "--islands", "2", "--json")
+    assert finished.code == 0, finished.err
+    (row,) = json.loads(finished.out)
+    assert (row["name"], row["components"], row["recipe"]) == ("pima", 4, "direct")
+    assert min(row["cosines"]) > 0.999999
+    assert row["island_bytes"] > 0
+    shown = atoll("bench", "sfpca", "pima", "--data", str(tmp_path), "--islands", "2")
+    assert "pima" in shown.out
+
+
+def test_missing_data_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ATOLL_DATA", raising=False)
+    for arguments, words in (
+        ((), "needs its data sets"),
+        (("--data", str(tmp_path)), "holds none of the data sets"),
+        (("mnist", "--data", str(tmp_path)), "there is no file"),
+        (("iris", "--data", str(tmp_path)), "there is no case"),
+        (("--data", str(tmp_path / "nowhere")), "there is no folder"),
+    ):
+        finished = atoll("bench", "sfpca", *arguments)
+        assert finished.code == 3
+        assert words in finished.err

@@ -1,0 +1,136 @@
+"""Run SF-PCA's programs: simulated, or encrypted with every role on the local engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll.data.island import Island
+from atoll.network import Network, Record
+from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.sfpca import direct as direct_recipe
+from atoll.protocols.sfpca import parties
+from atoll.protocols.sfpca import strict as strict_recipe
+from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
+from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
+from atoll.protocols.sfpca.shared import Machine
+from atoll.protocols.sfpca.simulated import Simulated
+from atoll.randomness import fresh_seed
+from atoll.runtime.local import LocalEngine, Observer
+from atoll.study.model import Parameters, Party, Study
+
+
+class Opened(NamedTuple):
+    components: Any
+    offset: Any
+    values: Any
+    total_variance: float
+    certificate: Any
+
+
+async def direct(machine: Machine, inputs: Inputs, k: int, receivers: frozenset[str]) -> Opened:
+    return await opened(machine, await direct_recipe.direct(machine, inputs, k), receivers)
+
+
+async def strict(
+    machine: Machine,
+    inputs: Inputs,
+    k: int,
+    receivers: frozenset[str],
+    policy: strict_recipe.Policy = strict_recipe.POLICIES["default"],
+) -> Opened:
+    return await opened(machine, await strict_recipe.strict(machine, inputs, k, policy), receivers)
+
+
+async def opened(machine: Machine, found: Found, receivers: frozenset[str]) -> Opened:
+    components = await machine.released(found.components, receivers)
+    offset = await machine.released(found.offset, receivers)
+    offset = None if offset is None else offset[:, 0] * found.offset_factor
+    return Opened(components, offset, found.values, found.total_variance, found.certificate)
+
+
+Program = Callable[[Machine, Inputs, frozenset[str]], Coroutine[Any, Any, Any]]
+
+
+def exponent_of(X: np.ndarray) -> int:
+    return int(np.ceil(np.log2(np.abs(X).max())))
+
+
+def own_moments(X: np.ndarray, exponent: int) -> Moments:
+    sums = exact_moments if X.shape[1] <= 100 else quick_moments
+    return sums(on_grid(X, exponent, DATA_FRACTION))
+
+
+def total_moments(parts: list[Moments]) -> Moments:
+    return Moments(*(sum(column) for column in zip(*parts, strict=True)))
+
+
+def simulated(parties_: int, seed: int = 0) -> Simulated:
+    return Simulated(parties_, np.random.default_rng(seed).random)
+
+
+def simulate(
+    program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0
+) -> Any:
+    X = np.vstack(blocks)
+    moments = total_moments([own_moments(b, exponent_of(X)) for b in blocks])
+    names = tuple(f"p{i}/provider" for i in range(len(blocks)))
+    inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed())
+    machine = simulated(parties_ or len(blocks), seed)
+    return asyncio.run(program(machine, inputs, frozenset(names))), machine
+
+
+def encrypted(
+    program: Program,
+    blocks: list[np.ndarray],
+    *,
+    engine: LocalEngine | None = None,
+    observer: Observer | None = None,
+) -> Any:
+    X = np.vstack(blocks)
+    exponent, n, m = exponent_of(X), len(X), X.shape[1]
+    names = [f"p{i}" for i in range(len(blocks))]
+
+    async def provider(net: Network, study: Study, island: Any, record: Record) -> Learned:
+        machine = parties.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
+        await machine.set_up()
+        rows = island.features(island.columns)
+        moments = await net.compute(own_moments, rows, exponent)
+        who = tuple(str(a) for a in study.who("provider"))
+        inputs = Inputs(n, m, who, str(net.me), moments, record("rotation", fresh_seed))
+        return Learned({"result": await program(machine, inputs, frozenset(who))})
+
+    async def coordinator(net: Network, study: Study, island: Any, record: Record) -> Learned:
+        machine = parties.Coordinator(net, record, study.digest, net.me, study.who("provider"))
+        await machine.set_up()
+        who = tuple(str(a) for a in study.who("provider"))
+        inputs = Inputs(n, m, who, str(net.me), None, None)
+        return Learned({"result": await program(machine, inputs, frozenset(who))})
+
+    protocol = Protocol(
+        name="sfpca-test",
+        title="",
+        roles={"provider": provider, "coordinator": coordinator},
+        data_roles=frozenset({"provider"}),
+        messages=parties.MESSAGES,
+        parameters=Parameters,
+        outputs={},
+        learns=lambda _: [],
+        adversary="",
+        single_roles=frozenset({"coordinator"}),
+        uses_sum=False,
+    )
+    study = Study(
+        name="t",
+        protocol="sfpca-test",
+        parties=(*(Party(name, ("provider",)) for name in names), Party("hub", ("coordinator",))),
+    )
+    islands: Mapping[str, Island] = {
+        name: Island.from_array(b, name=name) for name, b in zip(names, blocks, strict=True)
+    }
+    outcome = (engine or LocalEngine()).run(protocol, study, islands, observer=observer)
+    results = {str(a): learned.outputs["result"] for a, learned in outcome.learned.items()}
+    return results, outcome.transcript

@@ -67,7 +67,9 @@ OUTPUTS = {
         COORDINATOR,
         "how much variance each component explains, and the total",
     ),
-    "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"),
+    "n_samples": Output(
+        ("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"
+    ),
     "scores": Output(("scores",), (PROVIDER,), PROVIDER, "every row's projection, to the row's owner only"),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"

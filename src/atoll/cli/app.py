@@ -23,7 +23,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="atoll",
-    help="Private PCA across data islands: the joint result, and nothing else leaves an island.",
+    help="Private PCA across data islands: nothing leaves an island but what the study says.",
     epilog="Start with: atoll demo",
     no_args_is_help=True,
     add_completion=False,

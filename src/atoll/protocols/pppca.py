@@ -82,10 +82,10 @@ class PPPCAParameters(Parameters, frozen=True):
 
 
 class JointMean(Message, frozen=True):
-    """Server -> provider: n, the islands it counts, and the joint mean."""
+    """Server -> provider: n, the islands it counts where some may leave, and the joint mean."""
 
     n: int
-    islands: tuple[str, ...]
+    islands: tuple[str, ...] | None
     mean: np.ndarray[Any, Any]
 
 
@@ -173,7 +173,8 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     joint = await net.receive(JointMean, server)  # Alg 2, l.3
     C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
-    known: Outputs = {"n_samples": joint.n, "islands": joint.islands, "mean": joint.mean}
+    islands = joint.islands or tuple(address.party for address in study.who(PROVIDER))
+    known: Outputs = {"n_samples": joint.n, "islands": islands, "mean": joint.mean}
     if _needs_transfer(study, net.me):
         T = await net.receive(Transfer, server)  # Alg 2, l.8
         columns = agreed.names if agreed.named else None
@@ -201,7 +202,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     sums.require(present)
     staying = [address for address in providers if address in present]
     islands = tuple(address.party for address in staying)
-    await net.broadcast(staying, JointMean(n, islands, mean))
+    await net.broadcast(staying, JointMean(n, islands if _may_leave(study) else None, mean))
     total = await sums.total("scatter", _scatter_length(d))
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
     check_grid(C, mean, n, agreed.names, p.standardize)

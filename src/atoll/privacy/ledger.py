@@ -20,6 +20,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,6 +110,8 @@ class Ledger:
             isolation_level=None,
             check_same_thread=False,
         )
+        # A ledger that its user forgets is closed when it goes, not left to the interpreter to complain of.
+        weakref.finalize(self, self._connection.close)
         self._prepare()
 
     def _prepare(self) -> None:

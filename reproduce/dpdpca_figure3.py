@@ -5,9 +5,9 @@
 The real protocols, cryptography included, on a generated table of 20,000 rows that is dealt out evenly.
 What counts is what the paper counts: for DPDPCA (and PPPCA, the exact form) one owner's average work, all
 work of proxy and data user, and transmission; for PrivateLocalPCA the work of all owners, one after
-another, and transmission. Work is CPU time. Everything that is not booked to an owner (encoding, adding,
-native threads) is counted for proxy and data user, so theirs is an upper bound. Transmission is a model:
-5 ms for each message that waits for another, and all bytes over one line of 1 Gbit/s.
+another, and transmission. An owner's work is the elapsed time of its steps; what is left of the run's CPU
+time (encoding, adding, native threads) is counted for proxy and data user. Transmission is a model: 5 ms
+for each message that waits for another, and all bytes over one line of 1 Gbit/s.
 
 PrivateLocalPCA is shown twice: every local step in its turn, as published, and as Atoll runs it, with local
 steps ahead of the turn, so that only merging waits.
@@ -82,7 +82,7 @@ def transmission(transcript: Transcript) -> float:
 
 
 def _owners_work(transcript: Transcript, but: str = "") -> list[float]:
-    """CPU seconds booked to each owner, without the step ``but``."""
+    """Seconds of the steps of each owner, without the step ``but``."""
     return [
         cost.step_seconds - cost.seconds.get(but, 0.0)
         for name, cost in transcript.roles.items()

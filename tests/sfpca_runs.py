@@ -12,7 +12,7 @@ from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca import direct as direct_recipe
-from atoll.protocols.sfpca import parties
+from atoll.protocols.sfpca import messages, parties
 from atoll.protocols.sfpca import strict as strict_recipe
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
@@ -115,7 +115,7 @@ def encrypted(
         title="",
         roles={"provider": provider, "coordinator": coordinator},
         data_roles=frozenset({"provider"}),
-        messages=parties.MESSAGES,
+        messages=messages.MESSAGES,
         parameters=Parameters,
         outputs={},
         learns=lambda _: [],

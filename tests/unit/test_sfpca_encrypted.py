@@ -12,7 +12,7 @@ from atoll import codec
 from atoll.crypto.hazmat import golib
 from atoll.errors import ParameterError, RangeOverflow
 from atoll.network import Address
-from atoll.protocols.sfpca import parties
+from atoll.protocols.sfpca import messages
 from atoll.runtime.local import Observer
 
 
@@ -20,14 +20,14 @@ class Tap(Observer):
     """Keeps what arrived and what was drawn."""
 
     def __init__(self) -> None:
-        self.decoder = codec.Decoder(parties.MESSAGES)
+        self.decoder = codec.Decoder(messages.MESSAGES)
         self.kinds: dict[str, set[str]] = {}
         self.draws: dict[str, list[bytes]] = {}
         self.encryptions: list[tuple[str, int]] = []
 
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
         message = self.decoder.decode(data)
-        if isinstance(message, parties.EncryptedShare):
+        if isinstance(message, messages.EncryptedShare):
             self.encryptions.append((str(sender), message.step))
 
     def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:

@@ -6,7 +6,7 @@ from atoll import secure_sums
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
-from atoll.protocols.sfpca import messages, parties
+from atoll.protocols.sfpca import messages
 from atoll.protocols.sfpca.parameters import COORDINATOR, DIRECT_MARGIN, SFPCAParameters, small_rows
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.study.model import Study
@@ -29,7 +29,7 @@ def _set_up(p: SFPCAParameters) -> list[Disclosure]:
         Disclosure(
             PROVIDER,
             hidden,
-            (parties.SessionSeed, parties.CollectiveKeys, parties.EncryptedMatrix, parties.SecondHalves),
+            (messages.SessionSeed, messages.CollectiveKeys, messages.EncryptedMatrix, messages.SecondHalves),
         ),
         Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,)),
         Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),
@@ -37,11 +37,11 @@ def _set_up(p: SFPCAParameters) -> list[Disclosure]:
             COORDINATOR,
             hidden + "; shares under masks 64 bits wider than what they hide",
             (
-                parties.SeedPart,
-                parties.KeyParts,
-                parties.EncryptedShare,
-                parties.ProductPart,
-                parties.MaskedShare,
+                messages.SeedPart,
+                messages.KeyParts,
+                messages.EncryptedShare,
+                messages.ProductPart,
+                messages.MaskedShare,
             ),
         ),
     ]
@@ -80,7 +80,7 @@ def spectrum_words(p: SFPCAParameters) -> str:
 
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
-    kinds = (parties.OpenedMatrix, parties.PublicNumbers) if role == PROVIDER else (parties.OpenedShare,)
+    kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
     said = [
         Disclosure(role, "the total variance", kinds),
         Disclosure(role, spectrum_words(p), kinds),
@@ -100,9 +100,9 @@ def _outputs(study: Study) -> list[Disclosure]:
         (
             "components",
             "the principal components, and their product with the mean of each column",
-            (parties.ReleasedShare,),
+            (messages.ReleasedShare,),
         ),
-        ("scores", "the projections of its own rows", (parties.ReleasedShare,)),
+        ("scores", "the projections of its own rows", (messages.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
             said.append(Disclosure(role, words, kinds))

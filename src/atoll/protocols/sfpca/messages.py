@@ -1,6 +1,10 @@
-"""The messages of SF-PCA's roles, beside those of its machines (:mod:`parties`)."""
+"""The messages of SF-PCA: those of its roles first, then those of the machines that compute for them."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
 
 from atoll.codec import Message
 
@@ -40,4 +44,114 @@ class Certified(Message, frozen=True):
     shortfall: float
 
 
-MESSAGES = (RowCount, RowCounts, DataRange, Names, Certified)
+# ---- of the machines ----
+
+
+class SeedPart(Message, frozen=True):
+    """Provider -> coordinator: its part of the session's public seed."""
+
+    seed: bytes
+
+
+class SessionSeed(Message, frozen=True):
+    """Coordinator -> provider: everybody's parts."""
+
+    seeds: tuple[bytes, ...]
+
+
+class KeyParts(Message, frozen=True):
+    """Provider -> coordinator: its parts of the public keys, ring by ring."""
+
+    parts: tuple[bytes, ...]
+
+
+class CollectiveKeys(Message, frozen=True):
+    """Coordinator -> provider: the public keys."""
+
+    keys: tuple[bytes, ...]
+
+
+class EncryptedShare(Message, frozen=True):
+    """Provider -> coordinator: its share of a matrix, encrypted."""
+
+    step: int
+    body: bytes
+
+
+class EncryptedMatrix(Message, frozen=True):
+    """Coordinator -> provider: a matrix under the collective key."""
+
+    step: int
+    body: bytes
+
+
+class ProductPart(Message, frozen=True):
+    """Provider -> coordinator: an encrypted matrix times its own, re-randomised."""
+
+    step: int
+    body: bytes
+
+
+class SecondHalves(Message, frozen=True):
+    """Coordinator -> provider: what decryption shares of a product are made from."""
+
+    step: int
+    body: bytes
+
+
+class MaskedShare(Message, frozen=True):
+    """Provider -> coordinator: its decryption share under a mask."""
+
+    step: int
+    body: bytes
+
+
+class OpenedShare(Message, frozen=True):
+    """Provider -> coordinator: its share of a matrix that is opened."""
+
+    step: int
+    words: np.ndarray[Any, Any]
+
+
+class ReleasedShare(Message, frozen=True):
+    """Share holder -> receiver of an output: its share of integers / 2^fraction."""
+
+    step: int
+    fraction: int
+    words: np.ndarray[Any, Any]
+
+
+class PublicNumbers(Message, frozen=True):
+    """Coordinator -> provider: its rounding of public numbers that everybody can compute."""
+
+    step: int
+    values: np.ndarray[Any, Any]
+
+
+class OpenedMatrix(Message, frozen=True):
+    """Coordinator -> provider: an opened matrix (integers)."""
+
+    step: int
+    words: np.ndarray[Any, Any]
+
+
+MESSAGES = (
+    RowCount,
+    RowCounts,
+    DataRange,
+    Names,
+    Certified,
+    SeedPart,
+    SessionSeed,
+    KeyParts,
+    CollectiveKeys,
+    EncryptedShare,
+    EncryptedMatrix,
+    ProductPart,
+    SecondHalves,
+    MaskedShare,
+    OpenedShare,
+    OpenedMatrix,
+    ReleasedShare,
+    PublicNumbers,
+)

@@ -23,134 +23,31 @@ from typing import Any
 
 import numpy as np
 
-from atoll.codec import Message
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
-from atoll.errors import MessageError, ParameterError
-from atoll.network import Address, Network, Record
+from atoll.errors import MessageError
+from atoll.network import Address
 from atoll.protocols.sfpca.bounds import Widths, plan_for
-from atoll.protocols.sfpca.shared import (
-    COEFFICIENT_BITS,
-    Coefficient,
-    Floats,
-    Job,
-    Machine,
-    Shared,
-    coefficient_units,
-    scaled_units,
+from atoll.protocols.sfpca.holder import ShareHolder
+from atoll.protocols.sfpca.messages import (
+    CollectiveKeys,
+    EncryptedMatrix,
+    EncryptedShare,
+    KeyParts,
+    MaskedShare,
+    OpenedMatrix,
+    OpenedShare,
+    ProductPart,
+    PublicNumbers,
+    SecondHalves,
+    SeedPart,
+    SessionSeed,
 )
-from atoll.protocols.sfpca.simulated import at_grid, public_integers
+from atoll.protocols.sfpca.openings import added_up, check_masked, check_step, floats, release, share_words
+from atoll.protocols.sfpca.shared import Floats, Job, Shared
 from atoll.randomness import SEED_BYTES, fresh_seed
 
 FAMILIES = ("wide", "deep")
-
-
-# ---- messages ----
-
-
-class SeedPart(Message, frozen=True):
-    """Provider -> coordinator: its part of the session's public seed."""
-
-    seed: bytes
-
-
-class SessionSeed(Message, frozen=True):
-    """Coordinator -> provider: everybody's parts."""
-
-    seeds: tuple[bytes, ...]
-
-
-class KeyParts(Message, frozen=True):
-    """Provider -> coordinator: its parts of the public keys, ring by ring."""
-
-    parts: tuple[bytes, ...]
-
-
-class CollectiveKeys(Message, frozen=True):
-    """Coordinator -> provider: the public keys."""
-
-    keys: tuple[bytes, ...]
-
-
-class EncryptedShare(Message, frozen=True):
-    """Provider -> coordinator: its share of a matrix, encrypted."""
-
-    step: int
-    body: bytes
-
-
-class EncryptedMatrix(Message, frozen=True):
-    """Coordinator -> provider: a matrix under the collective key."""
-
-    step: int
-    body: bytes
-
-
-class ProductPart(Message, frozen=True):
-    """Provider -> coordinator: an encrypted matrix times its own, re-randomised."""
-
-    step: int
-    body: bytes
-
-
-class SecondHalves(Message, frozen=True):
-    """Coordinator -> provider: what decryption shares of a product are made from."""
-
-    step: int
-    body: bytes
-
-
-class MaskedShare(Message, frozen=True):
-    """Provider -> coordinator: its decryption share under a mask."""
-
-    step: int
-    body: bytes
-
-
-class OpenedShare(Message, frozen=True):
-    """Provider -> coordinator: its share of a matrix that is opened."""
-
-    step: int
-    words: np.ndarray[Any, Any]
-
-
-class ReleasedShare(Message, frozen=True):
-    """Share holder -> receiver of an output: its share of integers / 2^fraction."""
-
-    step: int
-    fraction: int
-    words: np.ndarray[Any, Any]
-
-
-class PublicNumbers(Message, frozen=True):
-    """Coordinator -> provider: its rounding of public numbers that everybody can compute."""
-
-    step: int
-    values: np.ndarray[Any, Any]
-
-
-class OpenedMatrix(Message, frozen=True):
-    """Coordinator -> provider: an opened matrix (integers)."""
-
-    step: int
-    words: np.ndarray[Any, Any]
-
-
-MESSAGES = (
-    SeedPart,
-    SessionSeed,
-    KeyParts,
-    CollectiveKeys,
-    EncryptedShare,
-    EncryptedMatrix,
-    ProductPart,
-    SecondHalves,
-    MaskedShare,
-    OpenedShare,
-    OpenedMatrix,
-    ReleasedShare,
-    PublicNumbers,
-)
 
 
 def _digest(*parts: bytes | str | int) -> bytes:
@@ -162,92 +59,8 @@ def _digest(*parts: bytes | str | int) -> bytes:
     return state.digest()
 
 
-class _Party(Machine):
-    """What provider and coordinator have in common: linear steps on their own share."""
-
-    def __init__(
-        self,
-        net: Network,
-        record: Record,
-        digest: str,
-        coordinator: Address,
-        providers: Sequence[Address],
-        guests: Sequence[Address] = (),
-    ) -> None:
-        self.net = net
-        self.record = record
-        self.digest = digest
-        self.coordinator = coordinator
-        self.providers = tuple(providers)
-        self.guests = tuple(guests)
-        """Roles that hold no share and only receive outputs."""
-        self.parties = len(self.providers)
-        self.me = str(net.me)
-        self.everybody = frozenset(str(a) for a in (coordinator, *providers))
-        self.keys: dict[Ring, go.PublicKey] = {}
-        self.session = b""
-        self._step = 0
-
-    def private(
-        self,
-        owner: str | None,
-        values: Any,
-        shape: tuple[int, int],
-        fraction: int,
-        bits: int,
-        norm_bits: int | None = None,
-    ) -> Shared:
-        words = (fraction + bits) // 64 + 1
-        share = go.from_ints(np.zeros(shape, np.int64) if values is None else values, words)
-        holders = frozenset({owner}) if owner else self.everybody - {str(self.coordinator)}
-        return Shared(shape, fraction, bits, share, holders, norm_bits, known=True)
-
-    def combine(
-        self,
-        terms: Sequence[tuple[Coefficient, Shared]],
-        *,
-        identity: Coefficient = 0.0,
-        bits: int,
-        fraction: int | None = None,
-    ) -> Shared:
-        scale = terms[0][1].fraction
-        if any(x.fraction != scale for _, x in terms):
-            raise ParameterError("only matrices of one scale can be combined")
-        out = scale if fraction is None else fraction
-        drop = COEFFICIENT_BITS + scale - out
-        factors = [coefficient_units(c) for c, _ in terms]
-        words = min(go.MAX_WORDS, max(x.share.shape[2] for _, x in terms) + 1)
-        share = go.combine([x.share for _, x in terms], factors, max(0, drop), words)
-        if drop < 0:
-            raise ParameterError("a combination cannot invent digits")
-        if identity and self.me == str(self.coordinator):
-            share = _plus_identity(share, scaled_units(identity, out))
-        holders = frozenset().union(*(x.holders for _, x in terms))
-        holders |= frozenset({str(self.coordinator)}) if identity else frozenset()
-        known = all(x.known for _, x in terms)
-        return Shared(terms[0][1].shape, out, bits, share, holders, known=known)
-
-    def turned(self, x: Shared) -> Shared:
-        share = np.ascontiguousarray(x.share.transpose(1, 0, 2))
-        return Shared(x.shape[::-1], x.fraction, x.bits, share, x.holders, x.norm_bits, x.known)
-
-    def beside(self, matrices: Sequence[Shared]) -> Shared:
-        widest = max(x.share.shape[2] for x in matrices)
-        share = np.concatenate([go.widened(x.share, widest) for x in matrices], axis=1)
-        holders = frozenset().union(*(x.holders for x in matrices))
-        if len({x.fraction for x in matrices}) > 1:
-            raise ParameterError("only matrices of one scale can stand side by side")
-        known = all(x.known for x in matrices)
-        bits = max(x.bits for x in matrices)
-        return Shared(share.shape[:2], matrices[0].fraction, bits, share, holders, known=known)
-
-    def part(self, x: Shared, rows: slice, cols: slice) -> Shared:
-        share = np.ascontiguousarray(x.share[rows, cols])
-        return Shared(share.shape[:2], x.fraction, x.bits, share, x.holders, x.norm_bits, x.known)
-
-    def _next(self) -> int:
-        self._step += 1
-        return self._step
+class _Party(ShareHolder):
+    """What provider and coordinator have in common: the course of a product."""
 
     def _key_common(self, family: str) -> bytes:
         return _digest(self.session, "key", family)
@@ -263,34 +76,6 @@ class _Party(Machine):
 
     def _seed(self, what: str, step: int) -> bytes:
         return self.record(f"{what} {step}", fresh_seed)
-
-    def times_public(self, weights: Floats, x: Shared, *, fraction: int, bits: int) -> Shared:
-        total = public_integers(weights) @ go.to_ints(x.share)
-        drop = COEFFICIENT_BITS + x.fraction - fraction
-        values = (total + (1 << (drop - 1))) >> drop
-        share = go.from_ints(values, x.share.shape[2])
-        return Shared(share.shape[:2], fraction, bits, share, x.holders, known=x.known)
-
-    def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:
-        drop = COEFFICIENT_BITS + x.fraction - fraction
-        values = (public_integers(weights) * go.to_ints(x.share) + (1 << (drop - 1))) >> drop
-        share = go.from_ints(values, min(go.MAX_WORDS, x.share.shape[2] + 1))
-        return Shared(x.shape, fraction, bits, share, x.holders, known=x.known)
-
-    def plus_public(self, x: Shared, values: Floats) -> Shared:
-        share, holders = x.share, x.holders | {str(self.coordinator)}
-        if self.me == str(self.coordinator):
-            share = go.from_ints(go.to_ints(share) + at_grid(values, x.fraction), share.shape[2])
-        return Shared(x.shape, x.fraction, x.bits + 1, share, holders, known=x.known)
-
-    def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
-        share = np.ascontiguousarray(x.share).reshape(*shape, -1)
-        return Shared(shape, x.fraction, x.bits, share, x.holders, None, x.known)
-
-    def trace(self, x: Shared, *, bits: int) -> Shared:
-        values = np.array([[np.trace(go.to_ints(x.share))]], dtype=object)
-        share = go.from_ints(values, x.share.shape[2] + 1)
-        return Shared((1, 1), x.fraction, bits, share, x.holders, known=x.known)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         plans = [plan_for(self.parties, job) for job in jobs]
@@ -376,7 +161,7 @@ class Provider(_Party):
         self._take_keys((await self.net.receive(CollectiveKeys, self.coordinator)).keys)
 
     async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
-        steps = [self._next() for _ in wanted]
+        steps = [self.next_step() for _ in wanted]
         for (ring, x, layout, shift), step in zip(wanted, steps, strict=True):
             limit = x.fraction + x.bits if x.known else 64 * x.share.shape[2]
             secret, common, seed = (
@@ -394,7 +179,7 @@ class Provider(_Party):
     async def _multiply_all(
         self, jobs: Sequence[Job], plans: Sequence[Widths], lefts: Sequence[Sequence[Ciphertext]]
     ) -> list[Integers]:
-        steps = [self._next() for _ in jobs]
+        steps = [self.next_step() for _ in jobs]
         for job, plan, left, step in zip(jobs, plans, lefts, steps, strict=True):
             message = await self._own_product(job, plan, left, step)
             if message is not None:
@@ -412,27 +197,27 @@ class Provider(_Party):
         return shares
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
-        _check_masked(x)
-        step = self._next()
+        check_masked(x)
+        step = self.next_step()
         share = x.share
         if smudge_bits:
             share = go.smudge(share, smudge_bits, self._seed("smudging", step), _digest(self.session, step))
         await self.net.send(self.coordinator, OpenedShare(step, share))
         opened = await self.net.receive(OpenedMatrix, self.coordinator)
-        _check_step(opened.step, step)
-        return _floats(opened.words, x.fraction)
+        check_step(opened.step, step)
+        return floats(opened.words, x.fraction)
 
     async def same(self, values: Floats) -> Floats:
-        step = self._next()
+        step = self.next_step()
         message = await self.net.receive(PublicNumbers, self.coordinator)
-        _check_step(message.step, step)
+        check_step(message.step, step)
         theirs = message.values
         if theirs.dtype != np.float64 or theirs.shape != values.shape or not np.isfinite(theirs).all():
             raise MessageError("public numbers have the wrong shape")
         return np.array(theirs)
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        return await _release(self, x, receivers)
+        return await release(self, x, receivers)
 
 
 class Coordinator(_Party):
@@ -453,7 +238,7 @@ class Coordinator(_Party):
         await self.net.broadcast(self.providers, CollectiveKeys(tuple(keys)))
 
     async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
-        steps = [self._next() for _ in wanted]
+        steps = [self.next_step() for _ in wanted]
         for (ring, x, layout, shift), step in zip(wanted, steps, strict=True):
             arrived = await self.net.gather(EncryptedShare, self.providers)
             parts = [_for_step(arrived[p], step) for p in self.providers]
@@ -465,7 +250,7 @@ class Coordinator(_Party):
     async def _multiply_all(
         self, jobs: Sequence[Job], plans: Sequence[Widths], lefts: Sequence[Sequence[Ciphertext]]
     ) -> list[Integers]:
-        steps = [self._next() for _ in jobs]
+        steps = [self.next_step() for _ in jobs]
         totals = []
         for job, plan, left, step in zip(jobs, plans, lefts, steps, strict=True):
             total = go.ProductSum(plan.ring, plan.layouts[0])
@@ -496,48 +281,22 @@ class Coordinator(_Party):
         await self.net.fold(kind, senders, lambda _, message: add(_for_step(message, step)))
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
-        step = self._next()
+        step = self.next_step()
         arrived = await self.net.gather(OpenedShare, self.providers)
-        words = _total([x.share] + [_words(arrived[p], step, x) for p in self.providers])
+        words = added_up([x.share] + [share_words(arrived[p], step, x) for p in self.providers])
         await self.net.broadcast(self.providers, OpenedMatrix(step, words))
-        return _floats(words, x.fraction)
+        return floats(words, x.fraction)
 
     async def same(self, values: Floats) -> Floats:
-        step = self._next()
+        step = self.next_step()
         await self.net.broadcast(self.providers, PublicNumbers(step, np.ascontiguousarray(values)))
         return values
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        return await _release(self, x, receivers)
+        return await release(self, x, receivers)
 
 
 # ---- local steps ----
-
-
-async def _release(machine: _Party, x: Shared, receivers: frozenset[str]) -> Floats | None:
-    """Every holder sends its share to every receiver, who alone can add them up."""
-    _check_masked(x)
-    step = machine._next()
-    holders = (machine.coordinator, *machine.providers)
-    share = ReleasedShare(step, x.fraction, x.share)
-    for address in (*holders, *machine.guests):
-        if str(address) in receivers and address != machine.net.me:
-            await machine.net.send(address, share)
-    if machine.me not in receivers:
-        return None
-    return await collected(machine.net, [a for a in holders if a != machine.net.me], share)
-
-
-async def collected(net: Network, holders: Sequence[Address], own: ReleasedShare | None = None) -> Floats:
-    """An output from everybody's shares of it."""
-    arrived = [*(await net.gather(ReleasedShare, holders)).values(), *([own] if own else [])]
-    first = arrived[-1]
-    for message in arrived:
-        _check_step(message.step, first.step)
-        _check_words(message.words, first.words.shape[:2])
-        if message.fraction != first.fraction:
-            raise MessageError("shares of one output have different scales")
-    return _floats(_total([np.array(message.words) for message in arrived]), first.fraction)
 
 
 def _encode_right(ring: Ring, y: Shared, layout: Layout) -> go.Right:
@@ -572,50 +331,10 @@ def _aligned(plain: Shared, plan: Widths, terms: Sequence[tuple[Shared, Shared]]
     return go.from_ints(values, plan.clearing.value_bits // 64 + 1)
 
 
-def _plus_identity(share: Integers, value: int) -> Integers:
-    values = go.to_ints(share)
-    for i in range(len(values)):
-        values[i, i] += value
-    return go.from_ints(values, share.shape[2])
-
-
-def _total(shares: Sequence[Integers]) -> Integers:
-    words = min(go.MAX_WORDS, max(share.shape[2] for share in shares) + 1)
-    return go.combine(shares, [1] * len(shares), 0, words)
-
-
-def _words(message: OpenedShare, step: int, x: Shared) -> Integers:
-    _check_step(message.step, step)
-    _check_words(message.words, x.shape)
-    return np.array(message.words)
-
-
-def _check_words(words: np.ndarray[Any, Any], shape: tuple[int, ...]) -> None:
-    right = words.dtype == np.uint64 and words.ndim == 3 and words.shape[:2] == shape
-    if not right or words.shape[2] > go.MAX_WORDS:
-        raise MessageError("an opened share has the wrong shape")
-
-
-def _floats(words: Any, fraction: int) -> Floats:
-    values = go.to_ints(np.array(words))
-    return np.array([[float(v) / 2.0**fraction if fraction < 1000 else 0.0 for v in row] for row in values])
-
-
 def _for_step(message: Any, step: int) -> bytes:
-    _check_step(message.step, step)
+    check_step(message.step, step)
     body: bytes = message.body
     return body
-
-
-def _check_step(found: int, expected: int) -> None:
-    if found != expected:
-        raise MessageError(f"a message is for step {found}, not for step {expected}")
-
-
-def _check_masked(x: Shared) -> None:
-    # The share of what a party knows is its data: only what a refresh has masked may be opened.
-    if x.known:
-        raise ParameterError("a party's own summand must not be opened")
 
 
 _Left = tuple[Ring, Shared, Layout, int]

@@ -32,7 +32,7 @@ from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import messages, parties, ranges
+from atoll.protocols.sfpca import messages, openings, parties, ranges
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
@@ -194,7 +194,7 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         holders = (hub, *study.who(PROVIDER))
-        components, offset = await parties.collected(net, holders), await parties.collected(net, holders)
+        components, offset = await openings.collected(net, holders), await openings.collected(net, holders)
         known |= model(components, offset, names.offset_unit, centre, names)
     return learned(study, net.me, OUTPUTS, known)
 
@@ -347,7 +347,7 @@ PROTOCOL = Protocol(
     roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({COORDINATOR}),
-    messages=(*handshake.MESSAGES, *messages.MESSAGES, *parties.MESSAGES, Variances, SampleCount),
+    messages=(*handshake.MESSAGES, *messages.MESSAGES, Variances, SampleCount),
     parameters=SFPCAParameters,
     outputs=OUTPUTS,
     learns=learns,

@@ -14,6 +14,7 @@ from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca import direct as direct_recipe
 from atoll.protocols.sfpca import messages, parties
 from atoll.protocols.sfpca import strict as strict_recipe
+from atoll.protocols.sfpca.covariance import POLICIES, Policy
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.shared import Machine
@@ -40,7 +41,7 @@ async def strict(
     inputs: Inputs,
     k: int,
     receivers: frozenset[str],
-    policy: strict_recipe.Policy = strict_recipe.POLICIES["default"],
+    policy: Policy = POLICIES["default"],
 ) -> Opened:
     return await opened(machine, await strict_recipe.strict(machine, inputs, k, policy), receivers)
 

@@ -13,10 +13,10 @@ from sklearn.decomposition import PCA
 from tests.sfpca_runs import direct, exponent_of, simulate, simulated, strict
 
 from atoll.errors import RangeOverflow, RunError
+from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
 from atoll.protocols.sfpca.rotations import gaussians, rotation
-from atoll.protocols.sfpca.strict import POLICIES
 
 
 def test_moments_are_exact() -> None:

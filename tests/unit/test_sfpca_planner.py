@@ -7,9 +7,10 @@ import asyncio
 import pytest
 from tests.examples import Example, sfpca, sfpca_scores
 
+from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.planner import Counted, expect
-from atoll.protocols.sfpca.strict import POLICIES, strict
+from atoll.protocols.sfpca.strict import strict
 from atoll.runtime.execute import run_study
 
 

@@ -18,13 +18,14 @@ from atoll.crypto.hazmat import product as go
 from atoll.protocols.base import Expectation
 from atoll.protocols.released import CONSUMER, PROVIDER
 from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
-from atoll.protocols.sfpca.strict import POLICIES, strict
+from atoll.protocols.sfpca.strict import strict
 from atoll.study.model import Study
 
 _FRAME = 40

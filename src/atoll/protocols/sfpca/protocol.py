@@ -34,6 +34,7 @@ from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
 from atoll.protocols.sfpca import messages, openings, parties, ranges
 from atoll.protocols.sfpca.certificate import Certificate
+from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
@@ -49,7 +50,7 @@ from atoll.protocols.sfpca.planner import expect
 from atoll.protocols.sfpca.ranges import LEVELS, Range
 from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
-from atoll.protocols.sfpca.strict import POLICIES, strict
+from atoll.protocols.sfpca.strict import strict
 from atoll.randomness import fresh_seed
 from atoll.study.model import Study
 

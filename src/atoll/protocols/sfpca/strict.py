@@ -6,22 +6,18 @@ names, components and offset. rho = k + 24 whatever the data.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, log2, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from atoll.errors import ParameterError
-from atoll.protocols.sfpca.bounds import plan_for
 from atoll.protocols.sfpca.certificate import PublicTerms, certify
+from atoll.protocols.sfpca.covariance import POLICIES, Policy, covariance
 from atoll.protocols.sfpca.direct import (
-    DATA_FRACTION,
     ROTATION_FRACTION,
     Found,
     Inputs,
     at_fraction,
-    check_variance,
     decomposed,
     joint_rotation,
     smudge_bits,
@@ -34,47 +30,18 @@ from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
 OVERSAMPLING = 24
 SMALL_FRACTION = 100
 """Fractional bits of the small matrices while the sketch is orthonormalised."""
-_TRACE_FRACTION = 96
 _RESULT_FRACTION = 60
-
-
-class Policy(NamedTuple):
-    """Public and fixed in advance."""
-
-    iterations: int
-    sketch_fraction: int
-    gram_fraction: int
-    schedule: str
-
-
-POLICIES = {
-    "fast": Policy(2, 40, 24, "fast"),
-    "default": Policy(3, 40, 24, "default"),
-    "accurate": Policy(4, 50, 28, "accurate"),
-}
-
-
-class Covariance(NamedTuple):
-    """C = G - u u^T as the parties hold it, scaled to a trace just below one."""
-
-    G: Shared
-    u_columns: Shared
-    u_rows: Shared
-    mean_bits: int
-    scale: float
 
 
 async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
-    total = await total_variance(machine, inputs)
-    check_variance(total)
-    C = covariance(machine, inputs, policy, total)
+    C = await covariance(machine, inputs, policy)
     P = start(machine, inputs, policy, rho)
     for _ in range(policy.iterations):
-        P = await times_covariance(machine, P, C, policy)
+        P = await C.times(machine, P)
     Q = await orthonormalised(machine, P, policy)
-    Y = await times_covariance(machine, Q, C, policy)
+    Y = await C.times(machine, Q)
     H = await joint_rotation(machine, inputs, rho)
     small = await rotated(machine, H, await grams(machine, Q, Y))
     opened = await machine.opened(small.Z, smudge_bits=smudge_bits(machine, rho))
@@ -87,55 +54,13 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     V = await leading(machine, H, Y, theta[:k], U[:, :k])
     W = await orthonormal_rows(machine, V)
     Wu = await machine.product(
-        (W, mean_column(machine, inputs)),
+        (W, C.mean(machine)),
         ring="deep",
         fraction=_RESULT_FRACTION,
         bits=1 + ceil(log2(inputs.columns) / 2),
         name="offset",
     )
-    return Found(W, Wu, 1.0, np.maximum(theta, 0.0) * C.scale, total, certificate)
-
-
-async def total_variance(machine: Machine, inputs: Inputs) -> float:
-    """tr C of the rows' covariance with divisor n, in units of the data's range; opened."""
-    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
-    f = DATA_FRACTION + e
-    width = ceil(log2(m))
-    row = machine.private(None, None if own is None else own.u.reshape(1, m), (1, m), f, 1)
-    column = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
-    second = None if own is None else np.array([[inputs.n * own.squares]], dtype=object)
-    squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
-    trace = await machine.product(
-        (row, column), plain=squares, ring="deep", fraction=2 * f, bits=1 + width, name="total variance"
-    )
-    opened = await machine.opened(trace, smudge_bits=2 * f - _TRACE_FRACTION)
-    return float(opened[0, 0]) * 4.0**e / inputs.n**2
-
-
-def covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> Covariance:
-    """Every party's part of C over its trace and a little more, so that rounding keeps it below one."""
-    m, n, own, f = inputs.columns, inputs.n, inputs.moments, policy.gram_fraction
-    scale = total * (1 + 2.0**-6)
-    mean_norm = sqrt(m / scale)  # columns are below one in magnitude
-    mean_bits = max(0, ceil(log2(mean_norm)))
-    entry_bits = max(1, ceil(log2(1 + 1 / scale)))
-    gram_: Any = None
-    high: Any = None
-    low: Any = None
-    if own is not None:
-        exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
-        gram_ = np.rint(exact * 2.0**f).astype(np.int64)
-        mean = own.u.astype(float) * 2.0**-DATA_FRACTION / (n * sqrt(scale))
-        high = np.rint(mean * 2.0**f)
-        low = np.rint((mean * 2.0**f - high) * 2.0**f)
-    # The rounding of a party may take a part of C beyond its bound by one unit.
-    G = machine.private(None, gram_, (m, m), f, entry_bits + 1, max(1, ceil(log2(1 + mean_norm**2))))
-    both = None if high is None else np.stack([high, low]).astype(np.int64)
-    rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
-    columns = machine.private(
-        None, None if both is None else np.ascontiguousarray(both.T), (m, 2), f, rows.bits, mean_bits + 1
-    )
-    return Covariance(G, columns, rows, mean_bits, scale)
+    return Found(W, Wu, 1.0, np.maximum(theta, 0.0) * C.scale, C.total, certificate)
 
 
 def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
@@ -147,33 +72,6 @@ def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
         scaled = normal / ((sqrt(rho) + 8) * sqrt(parts))
         own = np.rint(scaled * 2.0**policy.sketch_fraction).astype(np.int64)
     return machine.private(None, own, shape, policy.sketch_fraction, 1)
-
-
-async def times_covariance(machine: Machine, P: Shared, C: Covariance, policy: Policy) -> Shared:
-    """P C = P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
-    f = policy.gram_fraction
-    same = covariance_options(machine, P, C, policy)
-    Pu = await machine.product((P, C.u_columns), bits=C.mean_bits + 1, name="P u", **same)
-    high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
-    b = machine.combine([(-1.0, high), (-(2.0**-f), low)], bits=C.mean_bits + 1)
-    pair = machine.beside([b, machine.combine([(2.0**-f, b)], bits=C.mean_bits + 1)])
-    return await machine.product((P, C.G), (pair, C.u_rows), bits=1, name="P C", **same)
-
-
-def covariance_options(machine: Machine, P: Shared, C: Covariance, policy: Policy) -> dict[str, Any]:
-    """Ring, blocks and shift for both products; the deep ring where means are too large for the wide one."""
-    F = policy.sketch_fraction
-    job = Job(((P, C.G),), "wide", F, C.mean_bits + 1, "P C", right_uses=policy.iterations + 1)
-    try:
-        plan = plan_for(machine.parties, job, spare=2)  # for the noise of the second term
-    except ParameterError:
-        plan = plan_for(machine.parties, replace(job, ring="deep"), spare=2)
-    return {
-        "ring": plan.ring.family,
-        "fraction": F,
-        "blocks": plan.layouts[0],
-        "least_shift": plan.shifts[0],
-    }
 
 
 async def gram(machine: Machine, left: Shared, right: Shared) -> Shared:
@@ -275,11 +173,3 @@ async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
         )
         V = machine.combine([(1.0, V), (1.0, LV)], bits=1)
     return V
-
-
-def mean_column(machine: Machine, inputs: Inputs) -> Shared:
-    """u / n, with a double's digits."""
-    own, m = inputs.moments, inputs.columns
-    values = None if own is None else np.array([[(int(v) << 10) // inputs.n] for v in own.u], dtype=object)
-    # DATA_FRACTION + 10 digits of a number below one.
-    return machine.private(None, values, (m, 1), DATA_FRACTION + 10, 1)

@@ -31,8 +31,8 @@ from atoll.study.model import Study
 _FRAME = 40
 """Bytes of a message beside its body."""
 _HUB = "coordinator"
-_ROWS = 1 << 14
-"""Rows that an island is assumed to have."""
+_ROWS, _VALUES = 1 << 14, 1 << 24
+"""Rows that an island is assumed to have, unless its table would have more values than that."""
 
 
 class Counted(Machine):
@@ -234,7 +234,9 @@ def expect(study: Study, d: int) -> Expectation:
 
 
 async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
-    inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None)
+    rows = min(_ROWS, _VALUES // d)
+    sizes = (rows,) * machine.parties
+    inputs = Inputs(sum(sizes), d, machine.providers, "nobody", None, None, sizes)
     if recipe == "direct":
         return await direct(machine, inputs, k)
     return await strict(machine, inputs, k, POLICIES[recipe])

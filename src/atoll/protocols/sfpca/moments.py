@@ -49,11 +49,11 @@ def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
     for start in range(0, len(A), _BLOCK_ROWS):
         digits = _digits(A[start : start + _BLOCK_ROWS])
         for i, x in digits:
-            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            u += _integers(x.sum(axis=0)) << i
             for j, y in digits:
                 if j <= i:
                     block = _integers(x.T @ y)
-                    G += (block if i == j else block + block.T) << (_DIGIT_BITS * (i + j))
+                    G += (block if i == j else block + block.T) << (i + j)
     return Moments(len(A), u, int(np.trace(G)), G)
 
 
@@ -78,10 +78,10 @@ def sums(A: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.object_], int]:
     for start in range(0, len(A), _BLOCK_ROWS):
         digits = _digits(A[start : start + _BLOCK_ROWS])
         for i, x in digits:
-            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            u += _integers(x.sum(axis=0)) << i
             for j, y in digits:
                 columns = np.einsum("ij,ij->j", x, y)
-                squares += sum(map(int, columns)) << (_DIGIT_BITS * (i + j))
+                squares += sum(map(int, columns)) << (i + j)
     return u, squares
 
 
@@ -97,15 +97,17 @@ def total_moments(parts: Iterable[Moments]) -> Moments:
 
 
 def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:
-    """Signed digits of 20 bits with their places, least significant first, without those all zero."""
+    """Signed digits of 20 bits with the place of their last bit, without those all zero."""
+    common = int(np.bitwise_or.reduce(A, axis=None)) if A.size else 0
+    place = (common & -common).bit_length() - 1  # rows of small integers then have one digit
     digits: list[tuple[int, npt.NDArray[np.float64]]] = []
-    rest, place, half = A, 0, 1 << (_DIGIT_BITS - 1)
+    rest, half = A >> max(place, 0), 1 << (_DIGIT_BITS - 1)
     while rest.any():
         low = ((rest + half) & ((1 << _DIGIT_BITS) - 1)) - half
         if low.any():
             digits.append((place, low.astype(np.float64)))
         rest = (rest - low) >> _DIGIT_BITS
-        place += 1
+        place += _DIGIT_BITS
     return digits
 
 

@@ -57,19 +57,25 @@ def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
 
 def quick_moments(A: npt.NDArray[np.int64]) -> Moments:
     """Exact sums and squares, second moments in doubles."""
-    m = A.shape[1]
-    u, G, squares = _zeros((m,)), np.zeros((m, m)), 0
+    u, squares = sums(A)
+    G = np.zeros((A.shape[1], A.shape[1]))
     for start in range(0, len(A), _BLOCK_ROWS):
-        block = A[start : start + _BLOCK_ROWS]
-        digits = _digits(block)
+        floats = A[start : start + _BLOCK_ROWS].astype(np.float64)
+        G += floats.T @ floats
+    return Moments(len(A), u, squares, G)
+
+
+def sums(A: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.object_], int]:
+    """The sum of every column and the sum of all squares, exactly."""
+    u, squares = _zeros((A.shape[1],)), 0
+    for start in range(0, len(A), _BLOCK_ROWS):
+        digits = _digits(A[start : start + _BLOCK_ROWS])
         for i, x in digits:
             u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
             for j, y in digits:
                 columns = np.einsum("ij,ij->j", x, y)
                 squares += sum(map(int, columns)) << (_DIGIT_BITS * (i + j))
-        floats = block.astype(np.float64)
-        G += floats.T @ floats
-    return Moments(len(A), u, squares, G)
+    return u, squares
 
 
 def total_moments(parts: Iterable[Moments]) -> Moments:

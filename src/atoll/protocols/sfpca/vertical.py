@@ -1,0 +1,149 @@
+"""Parties own columns: the covariance as X^T X, without forming it, and the scores of the common rows.
+
+The paper's appendix D.2. P X^T is a sum over the parties' columns and is refreshed; times X, each party's
+columns of P C are a product of their own, and are put side by side.
+
+Bounds: X is the table without its means over sqrt(n tr C), times (1 - 2^-7) or less, so its Frobenius
+norm is below one, and that of any part of it. Then neither P X^T nor P C is longer than P.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, log2, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll.crypto.hazmat.product import Layout, family
+from atoll.errors import ParameterError, RangeOverflow
+from atoll.protocols.sfpca.bounds import layout_for, plan_for
+from atoll.protocols.sfpca.columns import Split, added, alike, steps, total_variance
+from atoll.protocols.sfpca.covariance import Covariance, Policy
+from atoll.protocols.sfpca.direct import Found, Inputs, check_variance
+from atoll.protocols.sfpca.shared import Job, Machine, Shared
+from atoll.randomness import expand
+
+_PIECE_ROWS = 1 << 14
+"""Rows of one product."""
+_GROUP_PIECES = 4
+"""Pieces of rows whose products are under way at a time."""
+_EXTRA_BITS = 3
+"""Entries of X keep so many bits more than entries of C would."""
+_ENCODING_SHARE = 6
+"""How much less a polynomial counts that only one party encodes than one that everybody encrypts."""
+SCORE_ROWS = 1 << 12
+_SCORE_FRACTION, _ROW_FRACTION = 44, 40
+
+
+class Piece(NamedTuple):
+    """Some rows of everybody's columns, each also turned."""
+
+    straight: tuple[Shared, ...]
+    turned: tuple[Shared, ...]
+
+
+@dataclass(frozen=True)
+class ColumnCovariance(Covariance):
+    """C = X^T X, of which every party has its own columns of X."""
+
+    split: Split
+    groups: tuple[tuple[Piece, ...], ...]
+
+    async def times(self, machine: Machine, P: Shared) -> Shared:
+        """(P X^T) X, over groups of rows."""
+        lefts = [machine.part(P, slice(None), place) for _, place in self.split.blocks()]
+        parts = []
+        for group in self.groups:
+            jobs = [self._job(zip(lefts, piece.turned, strict=True), "P X^T") for piece in group]
+            across = await machine.products(self._planned(machine, jobs))
+            jobs = [
+                self._job(((T, piece.straight[i]) for T, piece in zip(across, group, strict=True)), "P C")
+                for i in range(len(self.split.owners))
+            ]
+            parts.append(machine.beside(await machine.products(self._planned(machine, jobs))))
+        return added(machine, parts, bits=1)
+
+    def _job(self, terms: Any, name: str) -> Job:
+        return Job(tuple(terms), "wide", self.policy.sketch_fraction, 1, name)
+
+    def _planned(self, machine: Machine, jobs: list[Job]) -> list[Job]:
+        """The jobs in the wide ring, or in a deep one where there are too many parties for it."""
+        try:
+            return alike(machine, [cut(machine, job, jobs) for job in jobs])
+        except ParameterError:
+            return alike(machine, [cut(machine, replace(job, ring="deep"), jobs) for job in jobs])
+
+
+def cut(machine: Machine, job: Job, jobs: list[Job]) -> Job:
+    """The job with blocks that suit all jobs together."""
+    inner = [left.shape[1] for left, _ in job.terms]
+    cols = sum(other.terms[0][1].shape[1] for other in jobs)
+    ring = family(job.ring)[0]
+    rows, uses = job.terms[0][0].shape[0], _ENCODING_SHARE * machine.parties
+    whole = layout_for(ring, rows, sum(inner), cols, uses)
+    # No longer than the longest term, nor wider than the widest result.
+    b = min(whole.block_inner, max(inner))
+    widest = max(other.terms[0][1].shape[1] for other in jobs)
+    c = min(widest, ring.degree // (whole.block_rows * b))
+    return replace(job, blocks=Layout(rows, inner[0], widest, whole.block_rows, b, c))
+
+
+async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> ColumnCovariance:
+    """Every party's columns, scaled and rounded; opens the total variance."""
+    split = inputs.split
+    assert split is not None, "the columns are split"
+    total = await total_variance(machine, split, None if inputs.moments is None else inputs.moments.squares)
+    check_variance(total)
+    form = ColumnCovariance(inputs, policy, total, split, ())
+    f = policy.gram_fraction + _EXTRA_BITS
+    factor = 2.0**-split.fraction / sqrt(split.rows * form.scale)
+    check_norm(split, factor)
+    pieces = [_piece(machine, inputs, split, slice(*rows), f, factor) for rows in steps(split.rows, _PIECE_ROWS)]
+    groups = [tuple(pieces[i : i + _GROUP_PIECES]) for i in range(0, len(pieces), _GROUP_PIECES)]
+    return replace(form, groups=tuple(groups))
+
+
+def _piece(machine: Machine, inputs: Inputs, split: Split, rows: slice, f: int, factor: float) -> Piece:
+    straight, turned = [], []
+    count = rows.stop - rows.start
+    for owner, width in zip(split.owners, split.widths, strict=True):
+        known, own, across = split.of(owner, rows), None, None
+        if known is not None and inputs.rotation_seed is not None:
+            own = dithered(known * (factor * 2.0**f), inputs.rotation_seed, owner, rows.start)
+            across = np.ascontiguousarray(own.T)
+        straight.append(machine.private(owner, own, (count, width), f, 1, 0))
+        turned.append(machine.private(owner, across, (width, count), f, 1, 0))
+    return Piece(tuple(straight), tuple(turned))
+
+
+def dithered(values: npt.NDArray[np.float64], seed: bytes, *domain: str | int) -> npt.NDArray[np.int64]:
+    """Rounded up or down at random, so that columns of few distinct values are not rescaled."""
+    chance = np.frombuffer(expand(seed, 2 * values.size, "dither of columns", *domain), dtype="<u2")
+    return np.floor(values + chance.reshape(values.shape) * 2.0**-16).astype(np.int64)
+
+
+def check_norm(split: Split, factor: float) -> None:
+    """A party's own columns must keep the bound that everybody's masks are made for."""
+    for table in split.tables.values():
+        squares = sum(
+            float(np.square(table[start:stop] * factor).sum()) for start, stop in steps(len(table), _PIECE_ROWS)
+        )
+        if squares > 1:
+            raise RangeOverflow("columns are longer than the total variance allows; nothing more was sent")
+
+
+def score_jobs(machine: Machine, found: Found, split: Split, rows: slice) -> list[Job]:
+    """W X^T for some of the common rows: every owner's columns in one sum."""
+    count = rows.stop - rows.start
+    terms = []
+    for owner, place in split.blocks():
+        known, own = split.of(owner, rows), None
+        if known is not None:
+            own = np.ascontiguousarray(np.rint(known.T * 2.0 ** (_ROW_FRACTION - split.fraction)).astype(np.int64))
+        right = machine.private(owner, own, (place.stop - place.start, count), _ROW_FRACTION, 1)
+        terms.append((machine.part(found.components, slice(None), place), right))
+    # A row without its mean is at most twice as long as sqrt(m).
+    bits = 2 + ceil(log2(split.columns) / 2)
+    return [Job(tuple(terms), "deep", _SCORE_FRACTION, bits, "scores")]

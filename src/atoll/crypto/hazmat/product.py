@@ -29,6 +29,7 @@ MASK_MARGIN: Final = 64
 TRUNCATE_MARGIN: Final = 60
 MAX_PARTIES: Final = 64
 MAX_WORDS: Final = 8
+KEPT_RIGHT_BYTES: Final = 1 << 30
 _MODULUS_BITS: Final = 52
 
 golib.declare("""
@@ -47,6 +48,8 @@ int32_t atoll_product_assemble(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_
 int32_t atoll_product_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*,
     char*, uint64_t);
 int32_t atoll_product_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
+int32_t atoll_product_streamed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
+    char*, uint64_t);
 int32_t atoll_product_multiply(uint64_t, uint64_t*, uint64_t*, uint64_t, uint64_t*, uint64_t*, uint32_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum(uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
@@ -252,12 +255,26 @@ class Ciphertext(_Object):
 
 
 class Right(_Object):
-    """A matrix in the clear, encoded once for every product with it; entries stay below 2^limit."""
+    """A matrix in the clear, for the right side of products; entries stay below 2^limit.
 
-    def __init__(self, ring: Ring, x: Integers, limit: int, layout: Layout) -> None:
+    It is encoded once for every product with it or, where that takes too much memory (``streamed``),
+    block by block in each of them: then ``x`` is kept and must not be changed.
+    """
+
+    def __init__(
+        self, ring: Ring, x: Integers, limit: int, layout: Layout, streamed: bool | None = None
+    ) -> None:
         self.ring = ring
         self.layout = layout
-        self._handle = golib.Handle("atoll_product_right", ring.index, *_matrix(x), limit, _sizes(layout))
+        self.streamed = streamed_right(ring, layout) if streamed is None else streamed
+        self._source = x if self.streamed else None
+        opener = "atoll_product_streamed_right" if self.streamed else "atoll_product_right"
+        self._handle = golib.Handle(opener, ring.index, *_matrix(x), limit, _sizes(layout))
+
+
+def streamed_right(ring: Ring, layout: Layout) -> bool:
+    """Whether an encoded right side takes too much memory to be kept."""
+    return layout.right_polys * ring.degree * ring.limbs * 8 > KEPT_RIGHT_BYTES
 
 
 def assemble(

@@ -37,8 +37,10 @@ class Widths:
 
 
 @lru_cache(maxsize=1024)
-def layout_for(ring: Ring, rows: int, inner: int, cols: int, right_uses: int = 1) -> Layout:
-    """The cheapest blocks for a product whose right side is used so many times."""
+def layout_for(
+    ring: Ring, rows: int, inner: int, cols: int, right_uses: float = 1, kept: bool = True
+) -> Layout:
+    """The cheapest blocks for a product whose right side is used so many times, and kept in between."""
     best: tuple[float, Layout] | None = None
     for row_blocks in range(1, min(rows, 8) + 1):
         a = ceil(rows / row_blocks)
@@ -55,7 +57,7 @@ def layout_for(ring: Ring, rows: int, inner: int, cols: int, right_uses: int = 1
                 + _OUT_COST * layout.out_polys
                 + _RIGHT_COST * layout.right_polys / right_uses
             )
-            if layout.right_polys * ring.degree * ring.limbs * 8 > _RIGHT_MEMORY:
+            if kept and layout.right_polys * ring.degree * ring.limbs * 8 > _RIGHT_MEMORY:
                 cost *= 1000
             if best is None or cost < best[0]:
                 best = (cost, layout)

@@ -110,7 +110,12 @@ class _Party(ShareHolder):
         if not held and not adds:
             return None
         pairs = [
-            (lefts[i], await self.net.compute(_encode_right, ring, job.terms[i][1], plan.layouts[i]))
+            (
+                lefts[i],
+                await self.net.compute(
+                    _encode_right, ring, job.terms[i][1], plan.layouts[i], job.streamed
+                ),
+            )
             for i in held or [0]
         ]
         added = _aligned(plain, plan, job.terms) if adds and plain is not None else None
@@ -299,11 +304,11 @@ class Coordinator(_Party):
 # ---- local steps ----
 
 
-def _encode_right(ring: Ring, y: Shared, layout: Layout) -> go.Right:
+def _encode_right(ring: Ring, y: Shared, layout: Layout, streamed: bool | None) -> go.Right:
     key = ("right", ring.name, layout)
     if key not in y.kept:
         limit = y.fraction + y.bits if y.known else 64 * y.share.shape[2]
-        y.kept[key] = go.Right(ring, y.share, limit, layout)
+        y.kept[key] = go.Right(ring, y.share, limit, layout, streamed)
     right: go.Right = y.kept[key]
     return right
 

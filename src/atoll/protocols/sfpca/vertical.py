@@ -9,14 +9,15 @@ norm is below one, and that of any part of it. Then neither P X^T nor P C is lon
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from atoll.crypto.hazmat.product import Layout, family
+from atoll.crypto.hazmat.product import KEPT_RIGHT_BYTES, Layout, Ring, family
 from atoll.errors import ParameterError, RangeOverflow
 from atoll.protocols.sfpca.bounds import layout_for, plan_for
 from atoll.protocols.sfpca.columns import Split, added, alike, steps, total_variance
@@ -53,41 +54,66 @@ class ColumnCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """(P X^T) X, over groups of rows."""
+        owners, rho = range(len(self.split.owners)), P.shape[0]
         lefts = [machine.part(P, slice(None), place) for _, place in self.split.blocks()]
+        heights = [piece.straight[0].shape[0] for piece in self.groups[0]]
+        across, back = (
+            Shape(machine.parties, rho, inner, cols)
+            for inner, cols in ((self.split.widths, tuple(heights)), (tuple(heights), self.split.widths))
+        )
         parts = []
         for group in self.groups:
             jobs = [self._job(zip(lefts, piece.turned, strict=True), "P X^T") for piece in group]
-            across = await machine.products(self._planned(machine, jobs))
-            jobs = [
-                self._job(((T, piece.straight[i]) for T, piece in zip(across, group, strict=True)), "P C")
-                for i in range(len(self.split.owners))
-            ]
-            parts.append(machine.beside(await machine.products(self._planned(machine, jobs))))
+            T = await machine.products(planned(machine, jobs, across))
+            jobs = [self._job(zip(T, (p.straight[i] for p in group), strict=True), "P C") for i in owners]
+            parts.append(machine.beside(await machine.products(planned(machine, jobs, back))))
         return added(machine, parts, bits=1)
 
-    def _job(self, terms: Any, name: str) -> Job:
+    def _job(self, terms: Iterable[tuple[Shared, Shared]], name: str) -> Job:
         return Job(tuple(terms), "wide", self.policy.sketch_fraction, 1, name)
 
-    def _planned(self, machine: Machine, jobs: list[Job]) -> list[Job]:
-        """The jobs in the wide ring, or in a deep one where there are too many parties for it."""
-        try:
-            return alike(machine, [cut(machine, job, jobs) for job in jobs])
-        except ParameterError:
-            return alike(machine, [cut(machine, replace(job, ring="deep"), jobs) for job in jobs])
+
+class Shape(NamedTuple):
+    """Products that share their left sides: rows, the inner sizes of the terms, the columns of each job."""
+
+    parties: int
+    rows: int
+    inner: tuple[int, ...]
+    cols: tuple[int, ...]
+
+    def blocks(self, ring: Ring) -> Layout:
+        """Blocks that suit all of them together, no larger than the largest term and job."""
+        uses = _ENCODING_SHARE * self.parties
+        whole = layout_for(ring, self.rows, sum(self.inner), sum(self.cols), uses, kept=False)
+        b = min(whole.block_inner, max(self.inner))
+        c = min(max(self.cols), ring.degree // (whole.block_rows * b))
+        return Layout(self.rows, self.inner[0], self.cols[0], whole.block_rows, b, c)
+
+    def streamed(self, ring: Ring) -> bool:
+        """Whether everybody's encoded right sides take too much memory."""
+        y = self.blocks(ring)
+        polys = sum(self.inner) * sum(self.cols) / (y.block_inner * y.block_cols)
+        return polys * 8 * ring.degree * ring.limbs > KEPT_RIGHT_BYTES
 
 
-def cut(machine: Machine, job: Job, jobs: list[Job]) -> Job:
-    """The job with blocks that suit all jobs together."""
-    inner = [left.shape[1] for left, _ in job.terms]
-    cols = sum(other.terms[0][1].shape[1] for other in jobs)
-    ring = family(job.ring)[0]
-    rows, uses = job.terms[0][0].shape[0], _ENCODING_SHARE * machine.parties
-    whole = layout_for(ring, rows, sum(inner), cols, uses)
-    # No longer than the longest term, nor wider than the widest result.
-    b = min(whole.block_inner, max(inner))
-    widest = max(other.terms[0][1].shape[1] for other in jobs)
-    c = min(widest, ring.degree // (whole.block_rows * b))
-    return replace(job, blocks=Layout(rows, inner[0], widest, whole.block_rows, b, c))
+def planned(machine: Machine, jobs: Sequence[Job], shape: Shape) -> list[Job]:
+    """The jobs with their blocks, in the wide ring, or in a deep one where there are many parties."""
+    for name in ("wide", "deep"):
+        ring = family(name)[0]
+        blocks, streamed = shape.blocks(ring), shape.streamed(ring)
+        cut = [replace(job, ring=name, blocks=blocks, streamed=streamed) for job in jobs]
+        if name == "deep" or fits(machine, cut[0]):
+            break
+    return alike(machine, cut)
+
+
+def fits(machine: Machine, job: Job) -> bool:
+    """Whether a ring of its family holds the product."""
+    try:
+        plan_for(machine.parties, job)
+    except ParameterError:
+        return False
+    return True
 
 
 async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> ColumnCovariance:

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from atoll.errors import SchemaError
+from atoll.network import Address
 from atoll.protocols.sfpca.bounds import plan_for
 from atoll.protocols.sfpca.moments import Moments, sums
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
@@ -73,6 +75,16 @@ def own_columns(A: Deviations, before: int, columns: int) -> tuple[Moments, Devi
     u = np.zeros(columns, dtype=object)
     u[before : before + width] = totals
     return Moments(n, u, squares, np.zeros((0, 0))), table
+
+
+def check_common_rows(islands: Sequence[Address], rows: Sequence[int]) -> None:
+    """Islands that hold columns must hold them of the same rows."""
+    for island, count in zip(islands, rows, strict=True):
+        if count != rows[0]:
+            raise SchemaError(
+                f"{island.party} has {count} rows, {islands[0].party} has {rows[0]}",
+                hint="where islands hold columns, all have the same rows, in the same order",
+            )
 
 
 async def scatter(machine: Machine, split: Split) -> Shared:

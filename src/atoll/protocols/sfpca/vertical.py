@@ -22,7 +22,7 @@ from atoll.errors import ParameterError, RangeOverflow
 from atoll.protocols.sfpca.bounds import layout_for, plan_for
 from atoll.protocols.sfpca.columns import Split, added, alike, steps, total_variance
 from atoll.protocols.sfpca.covariance import Covariance, Policy
-from atoll.protocols.sfpca.direct import Found, Inputs, check_variance
+from atoll.protocols.sfpca.direct import Inputs, check_variance
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 from atoll.randomness import expand
 
@@ -160,16 +160,19 @@ def check_norm(split: Split, factor: float) -> None:
             raise RangeOverflow("columns are longer than the total variance allows; nothing more was sent")
 
 
-def score_jobs(machine: Machine, found: Found, split: Split, rows: slice) -> list[Job]:
-    """W X^T for some of the common rows: every owner's columns in one sum."""
-    count = rows.stop - rows.start
-    terms = []
-    for owner, place in split.blocks():
-        known, own = split.of(owner, rows), None
-        if known is not None:
-            own = np.ascontiguousarray(np.rint(known.T * 2.0 ** (_ROW_FRACTION - split.fraction)).astype(np.int64))
-        right = machine.private(owner, own, (place.stop - place.start, count), _ROW_FRACTION, 1)
-        terms.append((machine.part(found.components, slice(None), place), right))
+def score_jobs(machine: Machine, W: Shared, split: Split) -> list[Job]:
+    """W X^T, some of the common rows at a time: every owner's columns in one sum."""
+    lefts = [machine.part(W, slice(None), place) for _, place in split.blocks()]
     # A row without its mean is at most twice as long as sqrt(m).
     bits = 2 + ceil(log2(split.columns) / 2)
-    return [Job(tuple(terms), "deep", _SCORE_FRACTION, bits, "scores")]
+    jobs = []
+    for start, stop in steps(split.rows, SCORE_ROWS):
+        terms = []
+        for left, (owner, place) in zip(lefts, split.blocks(), strict=True):
+            known, own = split.of(owner, slice(start, stop)), None
+            if known is not None:
+                own = np.rint(np.ldexp(known.T, _ROW_FRACTION - split.fraction)).astype(np.int64)
+            shape = (place.stop - place.start, stop - start)
+            terms.append((left, machine.private(owner, own, shape, _ROW_FRACTION, 1)))
+        jobs.append(Job(tuple(terms), "deep", _SCORE_FRACTION, bits, "scores"))
+    return alike(machine, jobs)

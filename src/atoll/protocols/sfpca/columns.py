@@ -62,6 +62,13 @@ class Split:
         return None if table is None else table[rows]
 
 
+def evenly_split(owners: Sequence[str], columns: int, rows: int) -> Split:
+    """So many columns, dealt out evenly, of which nothing is known."""
+    count = len(owners)
+    widths = [max(1, columns // count + (i < columns % count)) for i in range(count)]
+    return Split(rows, tuple(owners), tuple(widths), 60)
+
+
 def own_columns(A: Deviations, before: int, columns: int) -> tuple[Moments, Deviations]:
     """The sums of a party's columns at their place among all, and the columns without their means.
 

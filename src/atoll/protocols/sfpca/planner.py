@@ -8,7 +8,7 @@ typical ones are assumed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,17 @@ from atoll.crypto.hazmat import product as go
 from atoll.protocols.base import Expectation
 from atoll.protocols.released import CONSUMER, PROVIDER
 from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.columns import evenly_split
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
-from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
+from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
-from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import strict
+from atoll.protocols.sfpca.vertical import SCORE_ROWS as COMMON_ROWS
+from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.study.model import Study
 
 _FRAME = 40
@@ -42,23 +45,33 @@ class Counted(Machine):
         self.providers = tuple(providers)
         self.parties = len(providers)
         self.everybody = frozenset({_HUB, *providers})
-        self.messages = self.provider_bytes = self.hub_bytes = self.memory = 0
+        self.messages = self.hub_bytes = self.memory = 0
+        self.sent = dict.fromkeys(self.providers, 0)
+        self.keys: set[tuple[go.Ring, Group]] = set()
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
         self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
 
     # ---- messages ----
 
-    def gathered(self, size: int, senders: int | None = None) -> None:
-        """A message of every provider (or some) to the coordinator; sizes are the largest provider's."""
-        self.messages += self.parties if senders is None else senders
-        self.provider_bytes += size + _FRAME
+    @property
+    def provider_bytes(self) -> int:
+        """What the busiest provider sends."""
+        return max(self.sent.values())
+
+    def gathered(self, size: int, senders: Iterable[str] | None = None) -> None:
+        """A message of every provider (or some) to the coordinator."""
+        names = list(self.providers if senders is None else senders)
+        self.messages += len(names)
+        for name in names:
+            self.sent[name] += size + _FRAME
         self.hub_depth = max(self.hub_depth, self.provider_depth + 1)
 
-    def broadcast(self, size: int) -> None:
-        """A message of the coordinator to every provider."""
-        self.messages += self.parties
-        self.hub_bytes += self.parties * (size + _FRAME)
+    def broadcast(self, size: int, receivers: int | None = None) -> None:
+        """A message of the coordinator to every provider, or to some."""
+        count = self.parties if receivers is None else receivers
+        self.messages += count
+        self.hub_bytes += count * (size + _FRAME)
         self.provider_depth = max(self.provider_depth, self.hub_depth + 1)
 
     # ---- the machine ----
@@ -76,48 +89,58 @@ class Counted(Machine):
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
-        plans = [plan_for(self.parties, job) for job in jobs]
-        self._encrypt(jobs, plans)
-        senders = [self._senders(job) for job in jobs]
-        for plan, count in zip(plans, senders, strict=True):
+        groups = [concerned(frozenset(self.providers), job) for job in jobs]
+        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        self._agree_keys(plans, groups)
+        self._encrypt(jobs, plans, groups)
+        for job, plan in zip(jobs, plans, strict=True):
             y, ring = plan.layouts[0], plan.ring
             useful = ring.residues_size(y.rows * y.cols)
-            self.gathered(useful + y.out_polys * ring.poly_size, count)
-        for plan in plans:
-            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size)
-        for plan in plans:
+            self.gathered(useful + y.out_polys * ring.poly_size, self._senders(job))
+        for plan, group in zip(plans, groups, strict=True):
+            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size, len(group))
+        for plan, group in zip(plans, groups, strict=True):
             y = plan.layouts[0]
-            self.gathered(plan.ring.residues_size(y.rows * y.cols))
+            self.gathered(plan.ring.residues_size(y.rows * y.cols), group)
         return [
             Shared(
                 (p.layouts[0].rows, p.layouts[0].cols),
                 j.fraction,
                 j.bits,
                 p.clearing.share_words,
-                self.everybody,
+                group | {_HUB},
             )
-            for j, p in zip(jobs, plans, strict=True)
+            for j, p, group in zip(jobs, plans, groups, strict=True)
         ]
 
-    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths]) -> None:
+    def _agree_keys(self, plans: Sequence[Widths], groups: Sequence[Group]) -> None:
+        """The keys of all providers are there from the start; those of some are sent when needed."""
+        for plan, group in zip(plans, groups, strict=True):
+            if len(group) < self.parties and (plan.ring, group) not in self.keys:
+                self.keys.add((plan.ring, group))
+                # Nobody waits for it: it travels while left sides are encrypted.
+                self.messages += len(group)
+                self.hub_bytes += len(group) * (plan.ring.poly_size + _FRAME)
+
+    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths], groups: Sequence[Group]) -> None:
         sizes = []
-        for job, plan in zip(jobs, plans, strict=True):
+        for job, plan, group in zip(jobs, plans, groups, strict=True):
             for (x, _), y, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
-                key = (plan.ring, y.block_rows, y.block_inner, y.block_cols, shift)
+                key = (plan.ring, group, y.block_rows, y.block_inner, y.block_cols, shift)
                 words = 8 * plan.ring.degree * plan.ring.limbs
                 held = 2 * (y.left_polys + y.out_polys) + self.parties * (y.left_polys + y.out_polys)
                 self.memory = max(self.memory, words * held)
                 if key not in x.kept:
                     x.kept[key] = True
-                    sizes.append(y.left_polys * plan.ring.poly_size)
-        for size in sizes:
-            self.gathered(size)
-        for size in sizes:
-            self.broadcast(size)
+                    sizes.append((y.left_polys * plan.ring.poly_size, group))
+        for size, group in sizes:
+            self.gathered(size, group)
+        for size, group in sizes:
+            self.broadcast(size, len(group))
 
-    def _senders(self, job: Job) -> int:
+    def _senders(self, job: Job) -> list[str]:
         matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
-        return sum(any(p in y.holders for y in matrices) for p in self.providers)
+        return [p for p in self.providers if any(p in y.holders for y in matrices)]
 
     def combine(
         self,
@@ -180,7 +203,8 @@ class Counted(Machine):
         hub, guests = _HUB in receivers, len(receivers) - len(to) - (_HUB in receivers)
         outside = guests + hub
         self.messages += (outside + len(to)) * (self.parties + 1) - len(to) - hub
-        self.provider_bytes += size * (outside + len(to) - (len(to) == self.parties))
+        for name in self.providers:
+            self.sent[name] += size * (outside + len(to) - (name in to))
         self.hub_bytes += size * (guests + len(to))
         latest = max(self.hub_depth, self.provider_depth) + 1
         if to:
@@ -206,14 +230,20 @@ def expect(study: Study, d: int) -> Expectation:
     if p.bounds is None:
         _count_range(study, machine)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d))
+    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d)))
     rounds = _count_outputs(study, machine, found, d)
-    total = machine.provider_bytes * len(providers) + machine.hub_bytes
+    total = sum(machine.sent.values()) + machine.hub_bytes
     return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
-    inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None)
+def _inputs(study: Study, machine: Counted, d: int) -> Inputs:
+    """What everybody knows beforehand, with a typical number of rows."""
+    split = evenly_split(machine.providers, d, _ROWS) if study.partition == VERTICAL else None
+    n = _ROWS if split else _ROWS * machine.parties
+    return Inputs(n, d, machine.providers, "nobody", None, None, split)
+
+
+async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
     if recipe == "direct":
         return await direct(machine, inputs, k)
     return await strict(machine, inputs, k, POLICIES[recipe])
@@ -222,7 +252,8 @@ async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
 def _count_range(study: Study, machine: Counted) -> None:
     cost = secure_sums.expected(study, machine.parties, [len(LEVELS)])
     machine.messages += cost.messages
-    machine.provider_bytes += cost.bytes_per_contributor
+    for name in machine.sent:
+        machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
     machine.hub_depth = machine.provider_depth + 1
@@ -262,12 +293,24 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
 
 def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tuple[Shared, frozenset[str]]]:
     """One block of rows for every owner; further blocks cost as much again."""
+    if study.partition == VERTICAL:
+        return _count_common_scores(study, machine, found, d)
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]
+
+
+def _count_common_scores(
+    study: Study, machine: Counted, found: Any, d: int
+) -> list[tuple[Shared, frozenset[str]]]:
+    """One block of the common rows."""
+    receivers = frozenset(_name(a) for a in study.receivers("scores"))
+    split = evenly_split(machine.providers, d, COMMON_ROWS)
+    jobs = score_jobs(machine, found.components, split) if receivers else []
+    return [(x, receivers) for x in asyncio.run(machine.products(jobs))]
 
 
 def _name(address: Any) -> str:

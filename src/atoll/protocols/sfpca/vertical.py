@@ -126,7 +126,9 @@ async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) ->
     f = policy.gram_fraction + _EXTRA_BITS
     factor = 2.0**-split.fraction / sqrt(split.rows * form.scale)
     check_norm(split, factor)
-    pieces = [_piece(machine, inputs, split, slice(*rows), f, factor) for rows in steps(split.rows, _PIECE_ROWS)]
+    pieces = [
+        _piece(machine, inputs, split, slice(*rows), f, factor) for rows in steps(split.rows, _PIECE_ROWS)
+    ]
     groups = [tuple(pieces[i : i + _GROUP_PIECES]) for i in range(0, len(pieces), _GROUP_PIECES)]
     return replace(form, groups=tuple(groups))
 
@@ -154,7 +156,8 @@ def check_norm(split: Split, factor: float) -> None:
     """A party's own columns must keep the bound that everybody's masks are made for."""
     for table in split.tables.values():
         squares = sum(
-            float(np.square(table[start:stop] * factor).sum()) for start, stop in steps(len(table), _PIECE_ROWS)
+            float(np.square(table[start:stop] * factor).sum())
+            for start, stop in steps(len(table), _PIECE_ROWS)
         )
         if squares > 1:
             raise RangeOverflow("columns are longer than the total variance allows; nothing more was sent")

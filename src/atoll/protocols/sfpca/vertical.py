@@ -32,7 +32,7 @@ _GROUP_PIECES = 4
 """Pieces of rows whose products are under way at a time."""
 _EXTRA_BITS = 3
 """Entries of X keep so many bits more than entries of C would."""
-_ENCODING_SHARE = 6
+_ENCODING_SHARE = 12
 """How much less a polynomial counts that only one party encodes than one that everybody encrypts."""
 SCORE_ROWS = 1 << 12
 _SCORE_FRACTION, _ROW_FRACTION = 44, 40
@@ -139,7 +139,7 @@ def _piece(machine: Machine, inputs: Inputs, split: Split, rows: slice, f: int, 
     for owner, width in zip(split.owners, split.widths, strict=True):
         known, own, across = split.of(owner, rows), None, None
         if known is not None and inputs.rotation_seed is not None:
-            own = dithered(known * (factor * 2.0**f), inputs.rotation_seed, owner, rows.start)
+            own = dithered(known.astype(np.float64) * (factor * 2.0**f), inputs.rotation_seed, owner, rows.start)
             across = np.ascontiguousarray(own.T)
         straight.append(machine.private(owner, own, (count, width), f, 1, 0))
         turned.append(machine.private(owner, across, (width, count), f, 1, 0))

@@ -56,7 +56,7 @@ class Inputs(NamedTuple):
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
     S, unit = await scatter(machine, inputs)
-    u = column_sums(machine, inputs)
+    u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
     total = float(
         (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]
     )
@@ -128,11 +128,13 @@ async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
     return S, (2.0**e / inputs.n) ** 2
 
 
-def column_sums(machine: Machine, inputs: Inputs) -> Shared:
-    """u / 2^e."""
-    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
-    column = None if own is None else own.u.reshape(m, 1)
-    return machine.private(None, column, (m, 1), DATA_FRACTION + e, 1)
+def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Shared:
+    """u / 2^e, with no fewer fractional bits than asked for."""
+    m, own = inputs.columns, inputs.moments
+    fraction = DATA_FRACTION + ceil(log2(inputs.n))
+    more = max(0, least_fraction - fraction)
+    column = None if own is None else own.u.reshape(m, 1) << more
+    return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
 async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:

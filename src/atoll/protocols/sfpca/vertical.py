@@ -139,7 +139,9 @@ def _piece(machine: Machine, inputs: Inputs, split: Split, rows: slice, f: int, 
     for owner, width in zip(split.owners, split.widths, strict=True):
         known, own, across = split.of(owner, rows), None, None
         if known is not None and inputs.rotation_seed is not None:
-            own = dithered(known.astype(np.float64) * (factor * 2.0**f), inputs.rotation_seed, owner, rows.start)
+            own = dithered(
+                known.astype(np.float64) * (factor * 2.0**f), inputs.rotation_seed, owner, rows.start
+            )
             across = np.ascontiguousarray(own.T)
         straight.append(machine.private(owner, own, (count, width), f, 1, 0))
         turned.append(machine.private(owner, across, (width, count), f, 1, 0))

@@ -1,4 +1,4 @@
-"""atoll.PCA(protocol="sfpca", partition="vertical") against scikit-learn, on every split, and its refusals."""
+"""atoll.PCA(protocol="sfpca", partition="vertical") against scikit-learn on every split; what it refuses."""
 
 from __future__ import annotations
 

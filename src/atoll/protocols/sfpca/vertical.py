@@ -3,8 +3,10 @@
 The paper's appendix D.2. P X^T is a sum over the parties' columns and is refreshed; times X, each party's
 columns of P C are a product of their own, and are put side by side.
 
-Bounds: X is the table without its means over sqrt(n tr C), times (1 - 2^-7) or less, so its Frobenius
-norm is below one, and that of any part of it. Then neither P X^T nor P C is longer than P.
+Bounds: X is the table without its means over sqrt(n tr C (1 + 2^-6)), so its Frobenius norm, and that of
+any part of it, is below one also after rounding. P0 X^T then has Gaussian entries of standard deviation at
+most 1 / (sqrt(rho) + 8), of which none reaches two (2^-200), and for the same reason as in P0 C, whose norm
+is below one, the norm of P X^T is below one from then on.
 """
 
 from __future__ import annotations

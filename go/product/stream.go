@@ -1,6 +1,10 @@
 package product
 
-import "atoll/core/parallel"
+import (
+	"sync"
+
+	"atoll/core/parallel"
+)
 
 // Blocks encoded at a time: so many columns of blocks, and so many blocks along
 // the inner dimension. Columns share what is read of the left side, which does
@@ -26,17 +30,32 @@ type stage struct {
 	sums   []accumulators
 }
 
+// Stages are megabytes: fresh ones would cost as much as the work in them.
+var stagePool = sync.Pool{New: func() any { return new(stage) }}
+
+func borrowStage(words, sums int) *stage {
+	s := stagePool.Get().(*stage)
+	if cap(s.rights) < words {
+		s.rights = make([]uint64, words)
+	}
+	if cap(s.sums) < sums {
+		s.sums = make([]accumulators, sums)
+	}
+	s.rights, s.sums = s.rights[:words], s.sums[:sums]
+	return s
+}
+
 // sumOfStreamed is sumOfProducts where right sides are encoded on the way, a few
 // columns of blocks and one modulus at a time.
 func (r *Ring) sumOfStreamed(c0, c1 []uint64, terms []Term, y Layout) error {
 	steps := ceilDiv(y.colBlocks(), streamCols) * r.Limbs
-	stages := make([]stage, parallel.Workers(steps))
+	stages := make([]*stage, parallel.Workers(steps))
 	for i := range stages {
-		stages[i].rights = make([]uint64, streamCols*streamInner*r.N)
-		stages[i].sums = make([]accumulators, streamCols*y.rowBlocks()*(r.N/tile))
+		stages[i] = borrowStage(streamCols*streamInner*r.N, streamCols*y.rowBlocks()*(r.N/tile))
+		defer stagePool.Put(stages[i])
 	}
 	return parallel.Run(steps, func(worker, step int) error {
-		s, l := &stages[worker], step%r.Limbs
+		s, l := stages[worker], step%r.Limbs
 		colFrom, colTo := span(step/r.Limbs, streamCols, y.colBlocks())
 		clear(s.sums)
 		for _, term := range terms {

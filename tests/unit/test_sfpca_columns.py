@@ -111,18 +111,6 @@ RECIPES: dict[str, Callable[[Counted, Any], Any]] = {
 def test_a_million_rows_of_many_parties_fit_the_rings(recipe: str, parties: int) -> None:
     machine = Counted([f"p{i}" for i in range(parties)])
     split = evenly_split(machine.providers, 60, 10**6)
-    inputs = direct_recipe.Inputs(10**6, 60, machine.providers, "nobody", None, None, split)
+    inputs = direct_recipe.Inputs(10**6, 60, machine.providers, "nobody", None, None, split=split)
     asyncio.run(RECIPES[recipe](machine, inputs))
     assert machine.messages > parties * 100
-
-
-@pytest.mark.parametrize("widths", [(1, 1), (717, 1), (8,) * 8, (15,) * 48])
-def test_blocks_fit_the_ring_and_the_largest_term(widths: tuple[int, ...]) -> None:
-    ring = vertical.family("wide")[0]
-    for inner, cols in ((widths, (16384,) * 4), ((16384,) * 4, widths)):
-        y = vertical.Shape(len(widths), 29, inner, cols).blocks(ring)
-        assert y.block_rows * y.block_inner * y.block_cols <= ring.degree
-        assert y.block_inner <= max(inner)
-        assert y.block_cols <= max(cols)
-        # As many sums as the library can take in at once.
-        assert sum(-(-size // y.block_inner) for size in inner) <= 4096

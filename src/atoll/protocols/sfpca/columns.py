@@ -6,7 +6,7 @@ Every party subtracts its own columns' means itself, so nothing of the mean ente
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import ceil, log2
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from atoll.errors import SchemaError
 from atoll.network import Address
-from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.bounds import fitting_all
 from atoll.protocols.sfpca.moments import Moments, sums
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
@@ -81,7 +81,7 @@ def own_columns(A: Deviations, before: int, columns: int) -> tuple[Moments, Devi
     _, squares = sums(table)
     u = np.zeros(columns, dtype=object)
     u[before : before + width] = totals
-    return Moments(n, u, squares, np.zeros((0, 0))), table
+    return Moments(n, u, squares, None), table
 
 
 def check_common_rows(islands: Sequence[Address], rows: Sequence[int]) -> None:
@@ -116,7 +116,7 @@ def _gram_jobs(machine: Machine, split: Split, rows: slice, e: int) -> list[Job]
         for owner, width in zip(split.owners, split.widths, strict=True)
     ]
     jobs = [Job(((left, right),), "deep", 2 * f, e + 1, "covariance") for right in rights]
-    return alike(machine, jobs)
+    return fitting_all(machine.parties, jobs)
 
 
 def _embedded(split: Split, rows: slice) -> Any:
@@ -159,18 +159,6 @@ def _objects(values: Any) -> Any:
 def steps(rows: int, step: int) -> list[tuple[int, int]]:
     """The rows in pieces."""
     return [(start, min(start + step, rows)) for start in range(0, rows, step)]
-
-
-def alike(machine: Machine, jobs: Sequence[Job]) -> list[Job]:
-    """The jobs with one cut into blocks and one shift, so that what is left of them is encrypted once.
-
-    Blocks are those that suit the job with most columns, unless it has its own.
-    """
-    widest = max(jobs, key=lambda job: job.terms[0][1].shape[1])
-    blocks = widest.blocks or plan_for(machine.parties, widest).layouts[0]
-    jobs = [replace(job, blocks=blocks) for job in jobs]
-    shift = max(min(plan_for(machine.parties, job).shifts) for job in jobs)
-    return [replace(job, least_shift=shift) for job in jobs]
 
 
 def added(machine: Machine, parts: Sequence[Shared], *, bits: int) -> Shared:

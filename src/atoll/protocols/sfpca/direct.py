@@ -49,6 +49,8 @@ class Inputs(NamedTuple):
     me: str
     moments: Moments | None
     rotation_seed: bytes | None
+    sizes: tuple[int, ...] = ()
+    """Everybody's rows, in the providers' order: public."""
     split: columns.Split | None = None
     """Where parties own columns: whose stand where, and this role's own."""
 

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
 from atoll.network import Address
@@ -54,10 +55,10 @@ from atoll.randomness import SEED_BYTES, fresh_seed
 FAMILIES = ("wide", "deep")
 
 
-def _digest(*parts: bytes | str | int) -> bytes:
+def _digest(*parts: Buffer | str | int) -> bytes:
     state = hashlib.sha256()
     for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
+        data = str(part).encode() if isinstance(part, str | int) else part
         state.update(len(data).to_bytes(8, "little"))
         state.update(data)
     return state.digest()
@@ -93,12 +94,10 @@ class _Course(NamedTuple):
     group: Group
     step: int
 
-    def left(self, index: int) -> Ciphertext:
-        """The ciphertext of a term's left side."""
+    def left(self, index: int) -> _Left:
+        """A term's left side."""
         x, _ = self.job.terms[index]
-        left = _Left(self.plan.ring, self.group, x, self.plan.layouts[index], self.plan.shifts[index])
-        ciphertext: Ciphertext = x.kept[left.key]
-        return ciphertext
+        return _Left(self.plan.ring, self.group, x, self.plan.layouts[index], self.plan.shifts[index])
 
 
 class _Party(ShareHolder):
@@ -151,7 +150,7 @@ class _Party(ShareHolder):
         holders = course.group | {str(self.coordinator)}
         return Shared((y.rows, y.cols), course.job.fraction, course.job.bits, share, holders)
 
-    async def _own_product(self, course: _Course) -> bytes | None:
+    async def _own_product(self, course: _Course) -> memoryview | None:
         """This role's product, or None where (publicly) all its right sides are zero."""
         job, plan, step = course.job, course.plan, course.step
         ring, plain = plan.ring, job.plain
@@ -161,8 +160,8 @@ class _Party(ShareHolder):
             return None
         pairs = [
             (
-                course.left(i),
-                await self.net.compute(_encode_right, ring, job.terms[i][1], plan.layouts[i], job.streamed),
+                await self._ciphertext(course.left(i)),
+                await self.net.compute(_encode_right, ring, job.terms[i][1], plan.layouts[i]),
             )
             for i in held or [0]
         ]
@@ -183,11 +182,16 @@ class _Party(ShareHolder):
     async def _multiply_all(self, courses: Sequence[_Course]) -> dict[int, Integers]:
         """Multiply, refresh, and return this role's share of each result, by step."""
 
-    async def _keep(self, left: _Left, step: int, body: bytes) -> None:
-        common = self._common(step, left.ring)
-        left.matrix.kept[left.key] = await self.net.compute(
-            _read_ciphertext, left.ring, left.layout, body, common
-        )
+    def _keep(self, left: _Left, step: int, body: Buffer) -> None:
+        """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
+        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
+
+    async def _ciphertext(self, left: _Left) -> Ciphertext:
+        kept = left.matrix.kept
+        if not isinstance(kept[left.key], Ciphertext):
+            kept[left.key] = await self.net.compute(_read_ciphertext, *kept[left.key])
+        ciphertext: Ciphertext = kept[left.key]
+        return ciphertext
 
 
 class Provider(_Party):
@@ -230,7 +234,7 @@ class Provider(_Party):
             await self.net.send(self.coordinator, EncryptedShare(step, body))
         for left, step in mine:
             message = await self.net.receive(EncryptedMatrix, self.coordinator)
-            await self._keep(left, step, _for_step(message, step))
+            self._keep(left, step, _for_step(message, step))
 
     async def _multiply_all(self, courses: Sequence[_Course]) -> dict[int, Integers]:
         mine = [course for course in courses if self.me in course.group]
@@ -307,7 +311,7 @@ class Coordinator(_Party):
             public = x.share if self.me in x.holders else None
             body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
             await self.net.broadcast(members, EncryptedMatrix(step, body))
-            await self._keep(left, step, body)
+            self._keep(left, step, body)
 
     async def _multiply_all(self, courses: Sequence[_Course]) -> dict[int, Integers]:
         sums = [(course, await self._added_products(course)) for course in courses]
@@ -335,7 +339,7 @@ class Coordinator(_Party):
         self,
         kind: type[ProductPart | MaskedShare],
         senders: Sequence[Address],
-        add: Callable[[bytes], None],
+        add: Callable[[Buffer], None],
         step: int,
     ) -> None:
         await self.net.fold(kind, senders, lambda _, message: add(_for_step(message, step)))
@@ -359,11 +363,11 @@ class Coordinator(_Party):
 # ---- local steps ----
 
 
-def _encode_right(ring: Ring, y: Shared, layout: Layout, streamed: bool | None) -> go.Right:
+def _encode_right(ring: Ring, y: Shared, layout: Layout) -> go.Right:
     key = ("right", ring.name, layout)
     if key not in y.kept:
         limit = y.fraction + y.bits if y.known else 64 * y.share.shape[2]
-        y.kept[key] = go.Right(ring, y.share, limit, layout, streamed)
+        y.kept[key] = go.Right(ring, y.share, limit, layout)
     right: go.Right = y.kept[key]
     return right
 
@@ -375,11 +379,11 @@ def _multiply(
     limit: int,
     seed: bytes,
     domain: bytes,
-) -> bytes:
+) -> memoryview:
     return go.multiply(key, pairs, plain=plain, limit=limit, seed=seed, domain=domain)
 
 
-def _read_ciphertext(ring: Ring, layout: Layout, body: bytes, common: bytes) -> Ciphertext:
+def _read_ciphertext(ring: Ring, layout: Layout, body: Buffer, common: bytes) -> Ciphertext:
     return Ciphertext(ring, layout, body, common)
 
 
@@ -391,7 +395,7 @@ def _aligned(plain: Shared, plan: Widths, terms: Sequence[tuple[Shared, Shared]]
     return go.from_ints(values, plan.clearing.value_bits // 64 + 1)
 
 
-def _for_step(message: Any, step: int) -> bytes:
+def _for_step(message: Any, step: int) -> memoryview:
     check_step(message.step, step)
-    body: bytes = message.body
+    body: memoryview = message.body
     return body

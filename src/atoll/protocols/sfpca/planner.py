@@ -34,8 +34,8 @@ from atoll.study.model import Study
 _FRAME = 40
 """Bytes of a message beside its body."""
 _HUB = "coordinator"
-_ROWS = 1 << 14
-"""Rows that an island is assumed to have."""
+_ROWS, _VALUES = 1 << 14, 1 << 24
+"""Rows that an island is assumed to have, unless its table would have more values than that."""
 
 
 class Counted(Machine):
@@ -238,9 +238,12 @@ def expect(study: Study, d: int) -> Expectation:
 
 def _inputs(study: Study, machine: Counted, d: int) -> Inputs:
     """What everybody knows beforehand, with a typical number of rows."""
-    split = evenly_split(machine.providers, d, _ROWS) if study.partition == VERTICAL else None
-    n = _ROWS if split else _ROWS * machine.parties
-    return Inputs(n, d, machine.providers, "nobody", None, None, split)
+    rows = min(_ROWS, _VALUES // d)
+    if study.partition == VERTICAL:
+        split = evenly_split(machine.providers, d, rows)
+        return Inputs(rows, d, machine.providers, "nobody", None, None, split=split)
+    sizes = (rows,) * machine.parties
+    return Inputs(sum(sizes), d, machine.providers, "nobody", None, None, sizes)
 
 
 async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:

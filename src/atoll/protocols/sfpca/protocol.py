@@ -40,7 +40,14 @@ from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
+from atoll.protocols.sfpca.moments import (
+    Moments,
+    exact_moments,
+    on_grid,
+    quick_moments,
+    row_moments,
+    total_moments,
+)
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
     VERTICAL,
@@ -51,6 +58,7 @@ from atoll.protocols.sfpca.parameters import (
 )
 from atoll.protocols.sfpca.planner import expect
 from atoll.protocols.sfpca.ranges import LEVELS, Range
+from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
@@ -125,19 +133,23 @@ def joint_rows(rows: Sequence[int], widths: tuple[int, ...]) -> int:
 def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
     """A provider's own sums, on the public grid."""
     if not public.widths:
-        return Held(own_moments(X, public.range, exact))
+        keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
+        return Held(own_moments(X, public.range, exact, keep_rows))
     A = on_grid(X - public.range.centre[own], public.range.exponent, DATA_FRACTION)
     return Held(*own_columns(A, own.start, len(public.columns)))
 
 
-def own_moments(X: Matrix, range_: Range, exact: bool) -> Moments:
-    """A provider's sums, piece by piece so that temporaries stay small."""
-    sums, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
+    """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
+    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    if keep_rows:
+        of_piece = row_moments
     parts = [
-        sums(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
+        of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
         for start in range(0, len(X), step)
     ]
-    return total_moments(parts)
+    rows = np.ldexp(X - range_.centre, -range_.exponent) if keep_rows else None
+    return total_moments(parts)._replace(rows=rows)
 
 
 def variances(found: Found, public: Public) -> Variances:
@@ -321,7 +333,7 @@ async def _find(
         seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, _split(study, net.me, public, held)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, split)
+        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, public.rows, split)
         try:
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)

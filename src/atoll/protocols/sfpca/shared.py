@@ -89,8 +89,6 @@ class Job:
     blocks: Any = None
     """Blocks and least shift that a left matrix was already encrypted with, to encrypt it once."""
     least_shift: int = 0
-    streamed: bool | None = None
-    """Whether right sides are encoded anew in every product; None: where they are too large to be kept."""
 
 
 Group = frozenset[str]

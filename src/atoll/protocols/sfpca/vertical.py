@@ -11,7 +11,7 @@ is below one, the norm of P X^T is below one from then on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
 from typing import NamedTuple
@@ -19,10 +19,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from atoll.crypto.hazmat.product import KEPT_RIGHT_BYTES, Layout, Ring, family
-from atoll.errors import ParameterError, RangeOverflow
-from atoll.protocols.sfpca.bounds import layout_for, plan_for
-from atoll.protocols.sfpca.columns import Split, added, alike, steps, total_variance
+from atoll.errors import RangeOverflow
+from atoll.protocols.sfpca.bounds import fitting_all
+from atoll.protocols.sfpca.columns import Split, added, steps, total_variance
 from atoll.protocols.sfpca.covariance import Covariance, Policy
 from atoll.protocols.sfpca.direct import Inputs, check_variance
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
@@ -34,10 +33,10 @@ _GROUP_PIECES = 4
 """Pieces of rows whose products are under way at a time."""
 _EXTRA_BITS = 3
 """Entries of X keep so many bits more than entries of C would."""
-_ENCODING_SHARE = 12
-"""How much less a polynomial counts that only one party encodes than one that everybody encrypts."""
 SCORE_ROWS = 1 << 12
 _SCORE_FRACTION, _ROW_FRACTION = 44, 40
+
+_Terms = Iterable[tuple[Shared, Shared]]
 
 
 class Piece(NamedTuple):
@@ -56,66 +55,20 @@ class ColumnCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """(P X^T) X, over groups of rows."""
-        owners, rho = range(len(self.split.owners)), P.shape[0]
+        owners, uses = range(len(self.split.owners)), self.policy.iterations + 1
         lefts = [machine.part(P, slice(None), place) for _, place in self.split.blocks()]
-        heights = [piece.straight[0].shape[0] for piece in self.groups[0]]
-        across, back = (
-            Shape(machine.parties, rho, inner, cols)
-            for inner, cols in ((self.split.widths, tuple(heights)), (tuple(heights), self.split.widths))
-        )
         parts = []
         for group in self.groups:
-            jobs = [self._job(zip(lefts, piece.turned, strict=True), "P X^T") for piece in group]
-            T = await machine.products(planned(machine, jobs, across))
-            jobs = [self._job(zip(T, (p.straight[i] for p in group), strict=True), "P C") for i in owners]
-            parts.append(machine.beside(await machine.products(planned(machine, jobs, back))))
+            across = [zip(lefts, piece.turned, strict=True) for piece in group]
+            T = await machine.products(self._jobs(machine, across, "P X^T", uses))
+            back = [zip(T, (piece.straight[i] for piece in group), strict=True) for i in owners]
+            parts.append(machine.beside(await machine.products(self._jobs(machine, back, "P C", uses))))
         return added(machine, parts, bits=1)
 
-    def _job(self, terms: Iterable[tuple[Shared, Shared]], name: str) -> Job:
-        return Job(tuple(terms), "wide", self.policy.sketch_fraction, 1, name)
-
-
-class Shape(NamedTuple):
-    """Products that share their left sides: rows, the inner sizes of the terms, the columns of each job."""
-
-    parties: int
-    rows: int
-    inner: tuple[int, ...]
-    cols: tuple[int, ...]
-
-    def blocks(self, ring: Ring) -> Layout:
-        """Blocks that suit all of them together, no larger than the largest term and job."""
-        uses = _ENCODING_SHARE * self.parties
-        whole = layout_for(ring, self.rows, sum(self.inner), sum(self.cols), uses, kept=False)
-        b = min(whole.block_inner, max(self.inner))
-        c = min(max(self.cols), ring.degree // (whole.block_rows * b))
-        return Layout(self.rows, self.inner[0], self.cols[0], whole.block_rows, b, c)
-
-    def streamed(self, ring: Ring) -> bool:
-        """Whether everybody's encoded right sides take too much memory."""
-        y = self.blocks(ring)
-        polys = sum(self.inner) * sum(self.cols) / (y.block_inner * y.block_cols)
-        return polys * 8 * ring.degree * ring.limbs > KEPT_RIGHT_BYTES
-
-
-def planned(machine: Machine, jobs: Sequence[Job], shape: Shape) -> list[Job]:
-    """The jobs with their blocks, in the wide ring, or in a deep one where there are many parties."""
-    for name in ("wide", "deep"):
-        ring = family(name)[0]
-        blocks, streamed = shape.blocks(ring), shape.streamed(ring)
-        cut = [replace(job, ring=name, blocks=blocks, streamed=streamed) for job in jobs]
-        if name == "deep" or fits(machine, cut[0]):
-            break
-    return alike(machine, cut)
-
-
-def fits(machine: Machine, job: Job) -> bool:
-    """Whether a ring of its family holds the product."""
-    try:
-        plan_for(machine.parties, job)
-    except ParameterError:
-        return False
-    return True
+    def _jobs(self, machine: Machine, terms: Iterable[_Terms], name: str, uses: int) -> list[Job]:
+        F = self.policy.sketch_fraction
+        jobs = [Job(tuple(pairs), "wide", F, 1, name, right_uses=uses) for pairs in terms]
+        return fitting_all(machine.parties, jobs)
 
 
 async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> ColumnCovariance:
@@ -182,4 +135,4 @@ def score_jobs(machine: Machine, W: Shared, split: Split) -> list[Job]:
             shape = (place.stop - place.start, stop - start)
             terms.append((left, machine.private(owner, own, shape, _ROW_FRACTION, 1)))
         jobs.append(Job(tuple(terms), "deep", _SCORE_FRACTION, bits, "scores"))
-    return alike(machine, jobs)
+    return fitting_all(machine.parties, jobs)

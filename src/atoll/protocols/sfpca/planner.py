@@ -18,14 +18,17 @@ from atoll.crypto.hazmat import product as go
 from atoll.protocols.base import Expectation
 from atoll.protocols.released import CONSUMER, PROVIDER
 from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.columns import evenly_split
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
-from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
+from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import strict
+from atoll.protocols.sfpca.vertical import SCORE_ROWS as COMMON_ROWS
+from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.study.model import Study
 
 _FRAME = 40
@@ -227,16 +230,23 @@ def expect(study: Study, d: int) -> Expectation:
     if p.bounds is None:
         _count_range(study, machine)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d))
+    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d)))
     rounds = _count_outputs(study, machine, found, d)
     total = sum(machine.sent.values()) + machine.hub_bytes
     return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
+def _inputs(study: Study, machine: Counted, d: int) -> Inputs:
+    """What everybody knows beforehand, with a typical number of rows."""
     rows = min(_ROWS, _VALUES // d)
+    if study.partition == VERTICAL:
+        split = evenly_split(machine.providers, d, rows)
+        return Inputs(rows, d, machine.providers, "nobody", None, None, split=split)
     sizes = (rows,) * machine.parties
-    inputs = Inputs(sum(sizes), d, machine.providers, "nobody", None, None, sizes)
+    return Inputs(sum(sizes), d, machine.providers, "nobody", None, None, sizes)
+
+
+async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
     if recipe == "direct":
         return await direct(machine, inputs, k)
     return await strict(machine, inputs, k, POLICIES[recipe])
@@ -286,12 +296,24 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
 
 def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tuple[Shared, frozenset[str]]]:
     """One block of rows for every owner; further blocks cost as much again."""
+    if study.partition == VERTICAL:
+        return _count_common_scores(study, machine, found, d)
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]
+
+
+def _count_common_scores(
+    study: Study, machine: Counted, found: Any, d: int
+) -> list[tuple[Shared, frozenset[str]]]:
+    """One block of the common rows."""
+    receivers = frozenset(_name(a) for a in study.receivers("scores"))
+    split = evenly_split(machine.providers, d, COMMON_ROWS)
+    jobs = score_jobs(machine, found.components, split) if receivers else []
+    return [(x, receivers) for x in asyncio.run(machine.products(jobs))]
 
 
 def _name(address: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,48 +18,63 @@ from atoll.crypto.hazmat import product as go
 from atoll.protocols.base import Expectation
 from atoll.protocols.released import CONSUMER, PROVIDER
 from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.costing import Costing, Held
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
+from atoll.protocols.sfpca.rates import shipped
 from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
-from atoll.protocols.sfpca.strict import strict
+from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
+from atoll.protocols.sfpca.timing import Effort
 from atoll.study.model import Study
 
 _FRAME = 40
 """Bytes of a message beside its body."""
 _HUB = "coordinator"
-_ROWS = 1 << 14
-"""Rows that an island is assumed to have."""
+ASSUMED_ROWS = 1 << 14
+"""Rows that an island is assumed to have, where nobody says."""
 
 
 class Counted(Machine):
     """Shapes and message sizes of all roles; the ``share`` of a matrix is its number of words."""
 
-    def __init__(self, providers: Sequence[str], total: float = 0.5) -> None:
+    def __init__(self, providers: Sequence[str], total: float = 0.5, costing: Costing | None = None) -> None:
+        self.costing = costing or Costing(shipped(), Effort(len(providers)))
+        self.lines = self.costing.effort.timelines
         self.providers = tuple(providers)
         self.parties = len(providers)
         self.everybody = frozenset({_HUB, *providers})
-        self.messages = self.provider_bytes = self.hub_bytes = self.memory = 0
+        self.messages = self.provider_bytes = self.hub_bytes = 0
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
         self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
 
     # ---- messages ----
 
-    def gathered(self, size: int, senders: int | None = None) -> None:
+    def gathered(self, size: int, senders: Sequence[int] | None = None) -> None:
         """A message of every provider (or some) to the coordinator; sizes are the largest provider's."""
-        self.messages += self.parties if senders is None else senders
+        who = np.zeros(self.parties, dtype=bool)
+        who[slice(None) if senders is None else list(senders)] = True
+        self.messages += int(who.sum())
         self.provider_bytes += size + _FRAME
         self.hub_depth = max(self.hub_depth, self.provider_depth + 1)
+        self.costing.sent(size, by_provider=True)
+        for line in self.lines:
+            line.gathered(size + _FRAME, who)
+        self.costing.arrived(size, at_provider=False, copies=int(who.sum()))
 
     def broadcast(self, size: int) -> None:
         """A message of the coordinator to every provider."""
         self.messages += self.parties
         self.hub_bytes += self.parties * (size + _FRAME)
         self.provider_depth = max(self.provider_depth, self.hub_depth + 1)
+        self.costing.sent(size, by_provider=False, copies=self.parties)
+        for line in self.lines:
+            line.broadcast(size + _FRAME)
+        self.costing.arrived(size, at_provider=True)
 
     # ---- the machine ----
 
@@ -73,21 +88,21 @@ class Counted(Machine):
         norm_bits: int | None = None,
     ) -> Shared:
         holders = frozenset({owner}) if owner else self.everybody - {_HUB}
+        self.costing.own(shape[0] * shape[1], fraction + bits, self._indices(holders))
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         plans = [plan_for(self.parties, job) for job in jobs]
         self._encrypt(jobs, plans)
-        senders = [self._senders(job) for job in jobs]
-        for plan, count in zip(plans, senders, strict=True):
-            y, ring = plan.layouts[0], plan.ring
-            useful = ring.residues_size(y.rows * y.cols)
-            self.gathered(useful + y.out_polys * ring.poly_size, count)
+        sums = [self._multiply(job, plan) for job, plan in zip(jobs, plans, strict=True)]
         for plan in plans:
             self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size)
         for plan in plans:
             y = plan.layouts[0]
+            self.costing.refresh(plan)
             self.gathered(plan.ring.residues_size(y.rows * y.cols))
+            self.costing.clear(plan)
+        del sums
         return [
             Shared(
                 (p.layouts[0].rows, p.layouts[0].cols),
@@ -100,24 +115,41 @@ class Counted(Machine):
         ]
 
     def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths]) -> None:
-        sizes = []
+        wanted = []
         for job, plan in zip(jobs, plans, strict=True):
             for (x, _), y, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
                 key = (plan.ring, y.block_rows, y.block_inner, y.block_cols, shift)
-                words = 8 * plan.ring.degree * plan.ring.limbs
-                held = 2 * (y.left_polys + y.out_polys) + self.parties * (y.left_polys + y.out_polys)
-                self.memory = max(self.memory, words * held)
                 if key not in x.kept:
-                    x.kept[key] = True
-                    sizes.append(y.left_polys * plan.ring.poly_size)
-        for size in sizes:
-            self.gathered(size)
-        for size in sizes:
-            self.broadcast(size)
+                    x.kept[key] = None
+                    wanted.append((x, plan.ring, y, key))
+        for _, ring, y, _ in wanted:
+            self.costing.encrypt(ring, y)
+            self.gathered(y.left_polys * ring.poly_size)
+        for x, ring, y, key in wanted:
+            self.costing.assemble(ring, y, _HUB in x.holders)
+            self.broadcast(y.left_polys * ring.poly_size)
+            x.kept[key] = self.costing.read(ring, y)
 
-    def _senders(self, job: Job) -> int:
-        matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
-        return sum(any(p in y.holders for y in matrices) for p in self.providers)
+    def _multiply(self, job: Job, plan: Widths) -> Held:
+        """Everybody's products, and their sum at the coordinator."""
+        y, ring = plan.layouts[0], plan.ring
+        matrices = [right for _, right in job.terms] + ([job.plain] if job.plain is not None else [])
+        holders = frozenset().union(*(x.holders for x in matrices))
+        senders = self._indices(holders)
+        for (_, right), layout in zip(job.terms, plan.layouts, strict=True):
+            key = ("right", ring.name, layout)
+            if key not in right.kept:
+                right.kept[key] = self.costing.encode(
+                    ring, layout, self._indices(right.holders), _HUB in right.holders
+                )
+        if job.plain is not None:
+            self.costing.align(y.rows * y.cols, self._indices(job.plain.holders), _HUB in job.plain.holders)
+        self.costing.multiply(plan, plan.layouts, senders, _HUB in holders)
+        self.gathered(ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size, senders)
+        return self.costing.sum_products(plan, len(senders) + (_HUB in holders))
+
+    def _indices(self, holders: frozenset[str]) -> list[int]:
+        return [i for i, name in enumerate(self.providers) if name in holders]
 
     def combine(
         self,
@@ -128,6 +160,7 @@ class Counted(Machine):
         fraction: int | None = None,
     ) -> Shared:
         first = terms[0][1]
+        self.costing.combine(first.shape[0] * first.shape[1], len(terms), bool(identity))
         holders = frozenset().union(*(x.holders for _, x in terms), {_HUB} if identity else ())
         words = min(go.MAX_WORDS, max(x.share for _, x in terms) + 1)
         known = all(x.known for _, x in terms)
@@ -149,23 +182,31 @@ class Counted(Machine):
         return Shared(shape, x.fraction, x.bits, x.share, x.holders, x.norm_bits, x.known)
 
     def times_public(self, weights: Floats, x: Shared, *, fraction: int, bits: int) -> Shared:
+        self.costing.times_public(len(weights), *x.shape)
         return Shared((len(weights), x.shape[1]), fraction, bits, x.share, x.holders, known=x.known)
 
     def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:  # noqa: ARG002
+        self.costing.weighted(x.shape[0] * x.shape[1])
         return Shared(x.shape, fraction, bits, min(go.MAX_WORDS, x.share + 1), x.holders, known=x.known)
 
     def plus_public(self, x: Shared, values: Floats) -> Shared:  # noqa: ARG002
+        self.costing.plus_public(x.shape[0] * x.shape[1])
         return Shared(x.shape, x.fraction, x.bits + 1, x.share, x.holders | {_HUB}, known=x.known)
 
     def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
         return Shared(shape, x.fraction, x.bits, x.share, x.holders, None, x.known)
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
+        self.costing.trace(x.shape[0] * x.shape[1])
         return Shared((1, 1), x.fraction, bits, x.share + 1, x.holders, known=x.known)
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002
-        self.gathered(8 * x.share * x.shape[0] * x.shape[1])
-        self.broadcast(8 * (x.share + 1) * x.shape[0] * x.shape[1])
+        entries = x.shape[0] * x.shape[1]
+        self.costing.smudge(entries)
+        self.gathered(8 * x.share * entries)
+        self.costing.added_up(entries, self.parties + 1, at_provider=False)
+        self.broadcast(8 * (x.share + 1) * entries)
+        self.costing.as_floats(entries)
         if x.shape == (1, 1):
             return np.array([[self._opened_numbers.pop(0)]])
         return np.diag(0.25 * 0.8 ** np.arange(x.shape[0]))
@@ -187,17 +228,42 @@ class Counted(Machine):
             self.provider_depth = latest
         if hub:
             self.hub_depth = max(self.hub_depth, self.provider_depth)
+        for line in self.lines:
+            line.exchanged(size * max(1, len(receivers)))
+        if to:
+            self.costing.added_up(x.shape[0] * x.shape[1], self.parties + 1, at_provider=True)
         return None
+
+
+class Plan(NamedTuple):
+    """One course of a run, counted to its end."""
+
+    machine: Counted
+    rounds: int
+
+    @property
+    def bytes_total(self) -> int:
+        """What everybody sends."""
+        return self.machine.provider_bytes * self.machine.parties + self.machine.hub_bytes
 
 
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
+    p = study.read_parameters(SFPCAParameters)
+    rows = (ASSUMED_ROWS,) * len(study.who(PROVIDER))
+    plan = planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows)
+    machine = plan.machine
+    memory = machine.costing.hub_memory.most
+    return Expectation(machine.messages, machine.provider_bytes, plan.bytes_total, memory, plan.rounds)
+
+
+def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Costing | None = None) -> Plan:
+    """The whole run with one recipe, on shapes."""
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
     k = min(p.n_components or d, d)
-    recipe = attempts(p, k, d)[0]
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
-    machine = Counted([str(a) for a in providers], total)
+    machine = Counted([str(a) for a in providers], total, costing)
     names = 20 * d
     machine.gathered(names)
     machine.broadcast(names)
@@ -205,17 +271,20 @@ def expect(study: Study, d: int) -> Expectation:
     machine.broadcast(4 * len(providers))
     if p.bounds is None:
         _count_range(study, machine)
+    machine.costing.moments(rows, d, exact=recipe == "direct")
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d))
-    rounds = _count_outputs(study, machine, found, d)
-    total = machine.provider_bytes * len(providers) + machine.hub_bytes
-    return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)
+    found = asyncio.run(_run(machine, recipe, k, d, sum(rows)))
+    return Plan(machine, _count_outputs(study, machine, found, d))
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
-    inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None)
+async def _run(machine: Counted, recipe: str, k: int, d: int, n: int) -> Any:
+    inputs = Inputs(n, d, machine.providers, "nobody", None, None)
     if recipe == "direct":
+        machine.costing.rotation(d)
         return await direct(machine, inputs, k)
+    rho = min(k + OVERSAMPLING, d)
+    machine.costing.gaussians(rho * d)
+    machine.costing.rotation(rho)
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 
@@ -233,6 +302,7 @@ def _count_keys(machine: Counted) -> None:
     keys = sum(go.family(name)[-1].poly_size for name in FAMILIES)
     machine.gathered(32)
     machine.broadcast(34 * machine.parties)
+    machine.costing.keys()
     machine.gathered(keys)
     machine.broadcast(keys)
 

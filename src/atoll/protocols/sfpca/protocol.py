@@ -37,6 +37,7 @@ from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
 from atoll.protocols.sfpca.parameters import (
@@ -355,5 +356,6 @@ PROTOCOL = Protocol(
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
     expect=expect,
+    forecast=forecast,
     check=check,
 )

@@ -32,25 +32,22 @@ _SEED = bytes(32)
 _WORDS = 3
 
 
-def processor_seconds(work: Callable[[], object], least: float = _LEAST_SECONDS) -> float:
+def processor_seconds(work: Callable[[], object]) -> float:
     """Processor time of one call, the best of three series."""
+    series = _LEAST_SECONDS / 3
     work()
-    times = 1
-    while True:
-        started = time.process_time()
-        for _ in range(times):
-            work()
-        took = time.process_time() - started
-        if took >= least / 3:
-            break
-        times *= 2 if took == 0 else ceil(min(64, least / (3 * took)) + 1)
-    best = took
-    for _ in range(2):
-        started = time.process_time()
-        for _ in range(times):
-            work()
-        best = min(best, time.process_time() - started)
-    return best / times
+    times, took = 1, _series(work, 1)
+    while took < series:
+        times *= ceil(min(64.0, series / max(took, 1e-9)) + 1)
+        took = _series(work, times)
+    return min(took, _series(work, times), _series(work, times)) / times
+
+
+def _series(work: Callable[[], object], times: int) -> float:
+    started = time.process_time()
+    for _ in range(times):
+        work()
+    return time.process_time() - started
 
 
 def calibrate() -> Rates:

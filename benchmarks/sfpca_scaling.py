@@ -1,4 +1,4 @@
-"""How SF-PCA grows with one dimension at a time: islands, features, rows, components, links, one large island.
+"""How SF-PCA grows with one dimension at a time: islands, columns, rows, components, links, a large island.
 
 python -m benchmarks.sfpca_scaling FOLDER                     everything, within 25 minutes
 python -m benchmarks.sfpca_scaling FOLDER --only parties      one dimension

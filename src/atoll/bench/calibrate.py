@@ -53,10 +53,7 @@ def _series(work: Callable[[], object], times: int) -> float:
 def calibrate() -> Rates:
     """The whole table."""
     with one_blas_thread:
-        measured = {ring.name: _ring(ring) for ring in _rings()}
-        rings = {name: rates for name, (rates, _) in measured.items()}
-        # Rings measured later find memory that earlier ones have used.
-        return Rates(cores(), rings, max(fresh for _, fresh in measured.values()), _python())
+        return Rates(cores(), {ring.name: _ring(ring) for ring in _rings()}, _python())
 
 
 def _rings() -> Iterator[Ring]:
@@ -143,37 +140,38 @@ class _Bench:
         spent["share"] = (_COUNT, cols, processor_seconds(lambda: total.add_share(masked)))
         return spent
 
-    def large(self, zero: Rate, encode: Rate) -> tuple[float, float]:
-        """Seconds of one multiply-accumulate, and of one fresh byte, on a right side beyond all caches."""
-        inner, cols = (32, 4) if self.ring.degree > 1 << 13 else (48, 12)
-        y = Layout(1, inner, cols, 1, 1, 1)
-        body = self.secret.encrypt(_integers(1, inner), 128, 20, y, _SEED, _SEED)
+    def streamed(self, zero: Rate) -> tuple[float, float]:
+        """Seconds of one multiply-accumulate, and of encoding its right side on the way."""
+        inner, cols, most = 16, 8, 3
+        few, many = (self._product(rows, inner, cols) for rows in (1, most))
+        more = many - few - zero.seconds((most - 1) * cols, (most - 1) * cols)
+        triple = max(0.0, more) / ((most - 1) * inner * cols)
+        return triple, max(0.0, few - zero.seconds(cols, cols)) / (inner * cols) - triple
+
+    def _product(self, rows: int, inner: int, cols: int) -> float:
+        """One entry to a polynomial."""
+        y = Layout(rows, inner, cols, 1, 1, 1)
+        body = self.secret.encrypt(_integers(rows, inner), 128, 20, y, _SEED, _SEED)
         left = go.Ciphertext(self.ring, y, body, _SEED)
-        matrix = _integers(inner, cols)
-        started = time.process_time()
-        right = go.Right(self.ring, matrix, 128, y)
-        first = time.process_time() - started - encode.seconds(inner * cols, inner * cols)
-        spent = processor_seconds(lambda: go.multiply(self.key, [(left, right)], seed=_SEED, domain=b""))
-        right.close()
-        fresh = max(0.0, first) / (8 * self.ring.degree * self.ring.limbs * inner * cols)
-        return max(0.0, spent - zero.seconds(cols, cols)) / (inner * cols), fresh
+        right = go.Right(self.ring, _integers(inner, cols), 128, y, streamed=True)
+        return processor_seconds(lambda: go.multiply(self.key, [(left, right)], seed=_SEED, domain=b""))
 
 
-def _ring(ring: Ring) -> tuple[RingRates, float]:
-    """The ring's rates, and the seconds of a fresh byte."""
+def _ring(ring: Ring) -> RingRates:
     bench, whole = _Bench(ring), ring.degree // 2
     small, large = bench.left(1), bench.left(whole)
     few, many = bench.out(1), bench.out(whole)
     # A product with one inner block costs one multiplication beside the encryption of zero.
     zero = _line(few["zero"], many["zero"])
     encode = _line(bench.right(1), bench.right(whole))
-    triple, fresh = bench.large(zero, encode)
-    rates = RingRates(
+    triple, stream = bench.streamed(zero)
+    return RingRates(
         encrypt=_line((*small[:2], small[2]), (*large[:2], large[2])),
         public=_line((*small[:2], small[3]), (*large[:2], large[3])),
         gather=large[4] / large[0],
         read=large[5] / large[0],
         encode=encode,
+        stream=Rate(max(0.0, stream - encode.part), encode.part),
         multiply=triple,
         zero=Rate(max(0.0, zero.each - triple), zero.part),
         add=_line(few["add"], many["add"]),
@@ -182,7 +180,6 @@ def _ring(ring: Ring) -> tuple[RingRates, float]:
         share=many["share"][2] / many["share"][1],
         clear=many["clear"][2] / many["clear"][1],
     )
-    return rates, fresh
 
 
 # ---- Python ----
@@ -241,7 +238,7 @@ _MESSAGES = 200
 
 
 async def _sender(net: Network, study: Study, _island: object, _record: Record) -> Learned:
-    body = bytes(study.read_parameters(_Size).size)
+    body = memoryview(bytes(study.read_parameters(_Size).size))
     for i in range(_MESSAGES):
         await net.send(study.the("receiver"), ProductPart(i, body))
         await net.receive(ProductPart, study.the("receiver"))

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from atoll.crypto.hazmat.product import Layout, Ring
+import numpy as np
+import numpy.typing as npt
+
+from atoll.crypto.hazmat.product import Layout, Ring, streamed_right
 from atoll.protocols.sfpca.bounds import Widths
 from atoll.protocols.sfpca.rates import Rates, RingRates
 from atoll.protocols.sfpca.timing import Effort
 
 _OBJECT_BYTES = 48
 """A Python integer of some words, with its place in an array."""
-_LARGE = 32 << 20
 _NARROW_BITS = 62
 _EXACT_ROWS = 4096
 
@@ -64,61 +66,71 @@ class Costing:
 
     # ---- messages ----
 
-    def sent(self, size: int, *, by_provider: bool, copies: int = 1) -> None:
-        """A message leaves a role, encoded once for all its receivers."""
+    def gathered(self, size: int, who: Sequence[int]) -> None:
+        """A message of each of these providers to the coordinator."""
         p = self.rates.python
-        seconds = p.message * copies / 2 + p.byte * size / 2
-        book = self.effort.provider if by_provider else self.effort.coordinator
-        book(seconds, alone=True)
+        one = p.message / 2 + p.byte * size / 2
+        self.effort.provider(one, alone=True, who=who)
+        for line in self.effort.timelines:
+            line.gathered(size, self._mask(who))
+        self.effort.coordinator(one * len(who), alone=True)
 
-    def arrived(self, size: int, *, at_provider: bool, copies: int = 1) -> None:
-        """Messages reach a role."""
+    def broadcast(self, size: int, who: Sequence[int]) -> None:
+        """A message of the coordinator, encoded once for all its receivers."""
         p = self.rates.python
-        seconds = copies * (p.message / 2 + p.byte * size / 2)
-        book = self.effort.provider if at_provider else self.effort.coordinator
-        book(seconds, alone=True)
+        self.effort.coordinator(p.message * len(who) / 2 + p.byte * size / 2, alone=True)
+        for line in self.effort.timelines:
+            line.broadcast(size, self._mask(who))
+        self.effort.provider(p.message / 2 + p.byte * size / 2, alone=True, who=who)
+
+    def _mask(self, who: Sequence[int]) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(self.parties, dtype=bool)
+        mask[list(who)] = True
+        return mask
 
     # ---- products ----
 
-    def encrypt(self, ring: Ring, y: Layout) -> None:
-        """Every provider encrypts its share of a left matrix."""
+    def encrypt(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
+        """Providers encrypt their shares of a left matrix."""
         seconds = self._ring(ring).encrypt.seconds(y.left_polys, y.rows * y.inner)
-        self.effort.provider(seconds + self.rates.python.step, width=y.left_polys)
+        self.effort.provider(seconds + self.rates.python.step, width=y.left_polys, who=who)
         self.provider_memory.touch(y.left_polys * ring.poly_size)
 
-    def assemble(self, ring: Ring, y: Layout, public: bool) -> None:
+    def assemble(self, ring: Ring, y: Layout, parts: int, public: bool) -> None:
         """The coordinator adds the parts up, and its own share."""
         rates, polys = self._ring(ring), y.left_polys
-        seconds = rates.gather * self.parties * polys
+        seconds = rates.gather * parts * polys
         if public:
             seconds += rates.public.seconds(polys, y.rows * y.inner)
         self.effort.coordinator(seconds + self.rates.python.step, width=polys)
-        self.hub_memory.touch((self.parties + 1) * polys * ring.poly_size + words_size(ring, polys))
+        self.hub_memory.touch((parts + 1) * polys * ring.poly_size + words_size(ring, polys))
 
-    def read(self, ring: Ring, y: Layout) -> tuple[Held, Held]:
-        """Everybody expands the ciphertext, and keeps it."""
+    def read(self, ring: Ring, y: Layout, who: Sequence[int], hub: bool) -> list[Held]:
+        """Those who multiply with a ciphertext expand it, and keep it."""
         seconds = self._ring(ring).read * y.left_polys + self.rates.python.step
-        self.effort.provider(seconds, width=y.left_polys)
-        self.effort.coordinator(seconds, width=y.left_polys)
-        size = words_size(ring, 2 * y.left_polys)
-        return self.provider_memory.hold(size), self.hub_memory.hold(size)
+        return self._those(seconds, y.left_polys, who, hub, words_size(ring, 2 * y.left_polys))
 
     def encode(self, ring: Ring, y: Layout, who: Sequence[int], hub: bool) -> list[Held]:
-        """A right side is encoded by those who hold a part of it, and kept."""
-        rates, size = self._ring(ring), words_size(ring, y.right_polys)
-        seconds = rates.encode.seconds(y.right_polys, y.inner * y.cols)
-        # Small blocks are used again and again.
-        seconds += self.rates.fresh * size if size > _LARGE else 0.0
-        return self._those(seconds + self.rates.python.step, y.right_polys, who, hub, size)
+        """A right side is encoded by those who hold a part of it; a large one only in products."""
+        step, polys = self.rates.python.step, y.right_polys
+        if streamed_right(ring, y):
+            return self._those(step, 1, who, hub, 8 * y.inner * y.cols)
+        seconds = self._ring(ring).encode.seconds(polys, y.inner * y.cols)
+        return self._those(seconds + step, polys, who, hub, words_size(ring, polys))
 
-    def multiply(self, plan: Widths, terms: Sequence[Layout], who: Sequence[int], hub: bool) -> None:
-        """Products of all terms, re-randomised."""
+    def multiply(self, ring: Ring, y: Layout, who: Sequence[int], hub: bool) -> None:
+        """One product, its right side encoded on the way where it is large."""
+        rates, columns = self._ring(ring), -(-y.cols // y.block_cols)
+        seconds = rates.multiply * y.left_polys * columns
+        if streamed_right(ring, y):
+            seconds += rates.stream.seconds(y.right_polys, y.inner * y.cols)
+        self._those(seconds, columns * ring.limbs, who, hub)
+
+    def randomise(self, plan: Widths, who: Sequence[int], hub: bool) -> None:
+        """An encryption of zero for every output, packed."""
         ring, y = plan.ring, plan.layouts[0]
-        rates = self._ring(ring)
-        triples = sum(t.left_polys * -(-t.cols // t.block_cols) for t in terms)
-        seconds = rates.multiply * triples + rates.zero.seconds(y.out_polys, y.rows * y.cols)
-        width = y.out_polys if triples < 4 * y.out_polys else y.out_polys * ring.limbs
-        self._those(seconds + self.rates.python.step, width, who, hub)
+        seconds = self._ring(ring).zero.seconds(y.out_polys, y.rows * y.cols) + self.rates.python.step
+        self._those(seconds, y.out_polys, who, hub)
         size = words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size
         self.provider_memory.touch(size)
         if hub:
@@ -155,18 +167,18 @@ class Costing:
         self.hub_memory.touch(senders * message)
         return self.hub_memory.hold(words_size(ring, y.out_polys))
 
-    def refresh(self, plan: Widths) -> None:
-        """Every provider masks its decryption share; the message is hashed into the masks' domain."""
+    def refresh(self, plan: Widths, who: Sequence[int]) -> None:
+        """Providers mask their decryption shares; the message is hashed into the masks' domain."""
         ring, y = plan.ring, plan.layouts[0]
         seconds = self._ring(ring).refresh.seconds(y.out_polys, y.rows * y.cols)
-        self.effort.provider(seconds + self.rates.python.step, width=y.out_polys)
-        self.effort.provider(self.rates.python.hash_byte * y.out_polys * ring.poly_size)
+        self.effort.provider(seconds + self.rates.python.step, width=y.out_polys, who=who)
+        self.effort.provider(self.rates.python.hash_byte * y.out_polys * ring.poly_size, who=who)
 
-    def clear(self, plan: Widths) -> None:
+    def clear(self, plan: Widths, shares: int) -> None:
         """The coordinator adds the masked shares up and truncates."""
         rates, y = self._ring(plan.ring), plan.layouts[0]
         entries = y.rows * y.cols
-        self.effort.coordinator(rates.share * entries * self.parties)
+        self.effort.coordinator(rates.share * entries * shares)
         self.effort.coordinator(rates.clear * entries + self.rates.python.step, width=y.rows)
 
     # ---- what everybody does with shares ----
@@ -226,16 +238,23 @@ class Costing:
         self.effort.provider(self.rates.python.keys, alone=False)
         self.effort.coordinator(self.rates.python.keys / 2)
 
-    def moments(self, rows: Sequence[int], m: int, *, exact: bool) -> None:
-        """Every provider's sums over its own rows."""
+    def group_key(self, who: Sequence[int]) -> None:
+        """The key of some providers in one ring."""
+        seconds = self.rates.python.keys / 8
+        self.effort.coordinator(seconds)
+        self.effort.provider(seconds, who=who)
+
+    def moments(self, rows: Sequence[int], m: int, *, exact: bool, keep_rows: bool) -> None:
+        """Every provider's sums over its own rows; no Gram matrix where the rows are kept instead."""
         p = self.rates.python
         for i, n in enumerate(rows):
             if exact:
                 seconds = p.exact_moments.seconds(n * m, -(-n // _EXACT_ROWS) * m * m)
             else:
-                seconds = p.quick_moments.seconds(n * m, float(n) * m * m)
+                seconds = p.quick_moments.seconds(n * m, 0.0 if keep_rows else float(n) * m * m)
             self.effort.provider(seconds + p.step, who=[i])
-        self.provider_memory.touch(m * m * (2 * _OBJECT_BYTES if exact else 24))
+        size = 8 * max(rows) * m if keep_rows else m * m * (2 * _OBJECT_BYTES if exact else 24)
+        self.provider_memory.touch(size)
 
     def rotation(self, size: int) -> None:
         """Every provider draws its secret rotation."""

@@ -48,6 +48,8 @@ class Inputs(NamedTuple):
     me: str
     moments: Moments | None
     rotation_seed: bytes | None
+    sizes: tuple[int, ...] = ()
+    """Everybody's rows, in the providers' order: public."""
 
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:

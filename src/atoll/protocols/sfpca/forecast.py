@@ -15,7 +15,7 @@ from atoll.protocols.sfpca.parameters import (
     attempts,
     direct_shows_no_more,
 )
-from atoll.protocols.sfpca.planner import ASSUMED_ROWS, Plan, planned
+from atoll.protocols.sfpca.planner import Plan, assumed_rows, planned
 from atoll.protocols.sfpca.rates import Rates
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
@@ -40,7 +40,7 @@ def forecast(study: Study, given: Circumstances) -> Forecast:
     p, rates = study.read_parameters(SFPCAParameters), tables.current()
     d = given.columns
     k = min(p.n_components or d, d)
-    rows = given.rows or (ASSUMED_ROWS,) * len(study.who(PROVIDER))
+    rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
     tries = attempts(p, k, d)
     taken = planned_course(study, tries[0], given, rows, rates)
     costing = taken.plan.machine.costing
@@ -111,7 +111,7 @@ def _reason(p: SFPCAParameters, k: int, m: int) -> str:
 
 
 def _assumed(given: Circumstances, rows: Sequence[int], rates: Rates) -> list[str]:
-    known = f"{sum(rows):,} rows in all" if given.rows else f"{ASSUMED_ROWS:,} rows on each island (--rows)"
+    known = f"{sum(rows):,} rows in all" if given.rows else f"{rows[0]:,} rows on each island (--rows)"
     speed = f"{8 * given.bandwidth / 1e6:,.0f} Mbit/s" if given.bandwidth else "any bandwidth"
     return [
         known,

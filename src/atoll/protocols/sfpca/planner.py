@@ -8,7 +8,7 @@ typical ones are assumed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,8 +25,9 @@ from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.rates import shipped
+from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
-from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
 from atoll.protocols.sfpca.timing import Effort
 from atoll.study.model import Study
@@ -34,8 +35,8 @@ from atoll.study.model import Study
 _FRAME = 40
 """Bytes of a message beside its body."""
 _HUB = "coordinator"
-ASSUMED_ROWS = 1 << 14
-"""Rows that an island is assumed to have, where nobody says."""
+_ROWS, _VALUES = 1 << 14, 1 << 24
+"""Rows that an island is assumed to have, unless its table would have more values than that."""
 
 
 class Counted(Machine):
@@ -47,34 +48,40 @@ class Counted(Machine):
         self.providers = tuple(providers)
         self.parties = len(providers)
         self.everybody = frozenset({_HUB, *providers})
-        self.messages = self.provider_bytes = self.hub_bytes = 0
+        self.messages = self.hub_bytes = 0
+        self.sent = dict.fromkeys(self.providers, 0)
+        self.keys: set[tuple[go.Ring, Group]] = set()
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
         self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
 
     # ---- messages ----
 
-    def gathered(self, size: int, senders: Sequence[int] | None = None) -> None:
-        """A message of every provider (or some) to the coordinator; sizes are the largest provider's."""
-        who = np.zeros(self.parties, dtype=bool)
-        who[slice(None) if senders is None else list(senders)] = True
-        self.messages += int(who.sum())
-        self.provider_bytes += size + _FRAME
-        self.hub_depth = max(self.hub_depth, self.provider_depth + 1)
-        self.costing.sent(size, by_provider=True)
-        for line in self.lines:
-            line.gathered(size + _FRAME, who)
-        self.costing.arrived(size, at_provider=False, copies=int(who.sum()))
+    @property
+    def provider_bytes(self) -> int:
+        """What the busiest provider sends."""
+        return max(self.sent.values())
 
-    def broadcast(self, size: int) -> None:
-        """A message of the coordinator to every provider."""
-        self.messages += self.parties
-        self.hub_bytes += self.parties * (size + _FRAME)
+    def gathered(self, size: int, senders: Iterable[str] | None = None) -> None:
+        """A message of every provider (or some) to the coordinator."""
+        names = list(self.providers if senders is None else senders)
+        self.messages += len(names)
+        for name in names:
+            self.sent[name] += size + _FRAME
+        self.hub_depth = max(self.hub_depth, self.provider_depth + 1)
+        self.costing.gathered(size + _FRAME, self._indices(names))
+
+    def broadcast(self, size: int, receivers: Iterable[str] | None = None) -> None:
+        """A message of the coordinator to every provider, or to some."""
+        names = list(self.providers if receivers is None else receivers)
+        self.messages += len(names)
+        self.hub_bytes += len(names) * (size + _FRAME)
         self.provider_depth = max(self.provider_depth, self.hub_depth + 1)
-        self.costing.sent(size, by_provider=False, copies=self.parties)
-        for line in self.lines:
-            line.broadcast(size + _FRAME)
-        self.costing.arrived(size, at_provider=True)
+        self.costing.broadcast(size + _FRAME, self._indices(names))
+
+    def _indices(self, names: Iterable[str]) -> list[int]:
+        wanted = set(names)
+        return [i for i, name in enumerate(self.providers) if name in wanted]
 
     # ---- the machine ----
 
@@ -92,64 +99,80 @@ class Counted(Machine):
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
-        plans = [plan_for(self.parties, job) for job in jobs]
-        self._encrypt(jobs, plans)
-        sums = [self._multiply(job, plan) for job, plan in zip(jobs, plans, strict=True)]
-        for plan in plans:
-            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size)
-        for plan in plans:
+        groups = [concerned(frozenset(self.providers), job) for job in jobs]
+        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        self._agree_keys(plans, groups)
+        self._encrypt(jobs, plans, groups)
+        sums = []
+        for job, plan, group in zip(jobs, plans, groups, strict=True):
+            sums.append(self._multiply(job, plan, group))
+        for plan, group in zip(plans, groups, strict=True):
+            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size, group)
+        for plan, group in zip(plans, groups, strict=True):
             y = plan.layouts[0]
-            self.costing.refresh(plan)
-            self.gathered(plan.ring.residues_size(y.rows * y.cols))
-            self.costing.clear(plan)
-        del sums
+            self.costing.refresh(plan, self._indices(group))
+            self.gathered(plan.ring.residues_size(y.rows * y.cols), group)
+            self.costing.clear(plan, len(group))
+        del sums  # the coordinator's, held until here
         return [
             Shared(
                 (p.layouts[0].rows, p.layouts[0].cols),
                 j.fraction,
                 j.bits,
                 p.clearing.share_words,
-                self.everybody,
+                group | {_HUB},
             )
-            for j, p in zip(jobs, plans, strict=True)
+            for j, p, group in zip(jobs, plans, groups, strict=True)
         ]
 
-    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths]) -> None:
-        wanted = []
-        for job, plan in zip(jobs, plans, strict=True):
-            for (x, _), y, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
-                key = (plan.ring, y.block_rows, y.block_inner, y.block_cols, shift)
-                if key not in x.kept:
-                    x.kept[key] = None
-                    wanted.append((x, plan.ring, y, key))
-        for _, ring, y, _ in wanted:
-            self.costing.encrypt(ring, y)
-            self.gathered(y.left_polys * ring.poly_size)
-        for x, ring, y, key in wanted:
-            self.costing.assemble(ring, y, _HUB in x.holders)
-            self.broadcast(y.left_polys * ring.poly_size)
-            x.kept[key] = self.costing.read(ring, y)
+    def _agree_keys(self, plans: Sequence[Widths], groups: Sequence[Group]) -> None:
+        """The keys of all providers are there from the start; those of some are sent when needed."""
+        for plan, group in zip(plans, groups, strict=True):
+            if len(group) < self.parties and (plan.ring, group) not in self.keys:
+                self.keys.add((plan.ring, group))
+                # Nobody waits for it: it travels while left sides are encrypted.
+                self.messages += len(group)
+                self.hub_bytes += len(group) * (plan.ring.poly_size + _FRAME)
+                self.costing.group_key(self._indices(group))
 
-    def _multiply(self, job: Job, plan: Widths) -> Held:
+    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths], groups: Sequence[Group]) -> None:
+        wanted = []
+        for job, plan, group in zip(jobs, plans, groups, strict=True):
+            for (x, _), y, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
+                key = _left_key(plan, group, y, shift)
+                if key not in x.kept:
+                    x.kept[key] = []  # of those who will read it
+                    wanted.append((x, plan.ring, y, group))
+        for _, ring, y, group in wanted:
+            self.costing.encrypt(ring, y, self._indices(group))
+            self.gathered(y.left_polys * ring.poly_size, group)
+        for x, ring, y, group in wanted:
+            self.costing.assemble(ring, y, len(group), _HUB in x.holders)
+            self.broadcast(y.left_polys * ring.poly_size, group)
+
+    def _multiply(self, job: Job, plan: Widths, group: Group) -> Held:
         """Everybody's products, and their sum at the coordinator."""
-        y, ring = plan.layouts[0], plan.ring
-        matrices = [right for _, right in job.terms] + ([job.plain] if job.plain is not None else [])
-        holders = frozenset().union(*(x.holders for x in matrices))
-        senders = self._indices(holders)
-        for (_, right), layout in zip(job.terms, plan.layouts, strict=True):
+        y, ring, plain = plan.layouts[0], plan.ring, job.plain
+        for (x, right), layout, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
+            who, hub = self._indices(right.holders), _HUB in right.holders
+            readers = x.kept[_left_key(plan, group, layout, shift)]
+            if not readers:
+                readers.extend(self.costing.read(ring, layout, who, hub))
             key = ("right", ring.name, layout)
             if key not in right.kept:
-                right.kept[key] = self.costing.encode(
-                    ring, layout, self._indices(right.holders), _HUB in right.holders
-                )
-        if job.plain is not None:
-            self.costing.align(y.rows * y.cols, self._indices(job.plain.holders), _HUB in job.plain.holders)
-        self.costing.multiply(plan, plan.layouts, senders, _HUB in holders)
+                right.kept[key] = self.costing.encode(ring, layout, who, hub)
+            self.costing.multiply(ring, layout, who, hub)
+        if plain is not None:
+            self.costing.align(y.rows * y.cols, self._indices(plain.holders), _HUB in plain.holders)
+        senders = self._senders(job)
+        hub = any(_HUB in right.holders for _, right in job.terms)
+        self.costing.randomise(plan, self._indices(senders), hub)
         self.gathered(ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size, senders)
-        return self.costing.sum_products(plan, len(senders) + (_HUB in holders))
+        return self.costing.sum_products(plan, len(senders) + hub)
 
-    def _indices(self, holders: frozenset[str]) -> list[int]:
-        return [i for i, name in enumerate(self.providers) if name in holders]
+    def _senders(self, job: Job) -> list[str]:
+        matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
+        return [p for p in self.providers if any(p in y.holders for y in matrices)]
 
     def combine(
         self,
@@ -221,7 +244,8 @@ class Counted(Machine):
         hub, guests = _HUB in receivers, len(receivers) - len(to) - (_HUB in receivers)
         outside = guests + hub
         self.messages += (outside + len(to)) * (self.parties + 1) - len(to) - hub
-        self.provider_bytes += size * (outside + len(to) - (len(to) == self.parties))
+        for name in self.providers:
+            self.sent[name] += size * (outside + len(to) - (name in to))
         self.hub_bytes += size * (guests + len(to))
         latest = max(self.hub_depth, self.provider_depth) + 1
         if to:
@@ -244,13 +268,13 @@ class Plan(NamedTuple):
     @property
     def bytes_total(self) -> int:
         """What everybody sends."""
-        return self.machine.provider_bytes * self.machine.parties + self.machine.hub_bytes
+        return sum(self.machine.sent.values()) + self.machine.hub_bytes
 
 
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
     p = study.read_parameters(SFPCAParameters)
-    rows = (ASSUMED_ROWS,) * len(study.who(PROVIDER))
+    rows = (assumed_rows(d),) * len(study.who(PROVIDER))
     plan = planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows)
     machine = plan.machine
     memory = machine.costing.hub_memory.most
@@ -271,14 +295,20 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     machine.broadcast(4 * len(providers))
     if p.bounds is None:
         _count_range(study, machine)
-    machine.costing.moments(rows, d, exact=recipe == "direct")
+    exact = recipe == "direct"
+    machine.costing.moments(rows, d, exact=exact, keep_rows=not exact and prefers_rows(rows, d))
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d, sum(rows)))
+    found = asyncio.run(_run(machine, recipe, k, d, tuple(rows)))
     return Plan(machine, _count_outputs(study, machine, found, d))
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int, n: int) -> Any:
-    inputs = Inputs(n, d, machine.providers, "nobody", None, None)
+def assumed_rows(d: int) -> int:
+    """Rows of an island, where nobody says."""
+    return max(1, min(_ROWS, _VALUES // d))
+
+
+async def _run(machine: Counted, recipe: str, k: int, d: int, rows: tuple[int, ...]) -> Any:
+    inputs = Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows)
     if recipe == "direct":
         machine.costing.rotation(d)
         return await direct(machine, inputs, k)
@@ -291,7 +321,8 @@ async def _run(machine: Counted, recipe: str, k: int, d: int, n: int) -> Any:
 def _count_range(study: Study, machine: Counted) -> None:
     cost = secure_sums.expected(study, machine.parties, [len(LEVELS)])
     machine.messages += cost.messages
-    machine.provider_bytes += cost.bytes_per_contributor
+    for name in machine.sent:
+        machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
     machine.hub_depth = machine.provider_depth + 1
@@ -342,3 +373,7 @@ def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tu
 
 def _name(address: Any) -> str:
     return _HUB if address.role == _HUB else str(address)
+
+
+def _left_key(plan: Widths, group: Group, y: go.Layout, shift: int) -> tuple[Any, ...]:
+    return (plan.ring, group, y.block_rows, y.block_inner, y.block_cols, shift)

@@ -40,6 +40,8 @@ class RingRates(msgspec.Struct, frozen=True):
     """Adding up one party's polynomial of an encryption."""
     read: float
     encode: Rate
+    stream: Rate
+    """Encoding a polynomial in the course of a product."""
     multiply: float
     """One polynomial times both halves of another, added up."""
     zero: Rate
@@ -87,8 +89,6 @@ class Rates(msgspec.Struct, frozen=True):
 
     cores: int
     rings: dict[str, RingRates]
-    fresh: float
-    """One byte of memory that was never used before."""
     python: PythonRates
     origin: str = "measured on this machine"
 

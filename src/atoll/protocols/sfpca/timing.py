@@ -71,10 +71,11 @@ class Timeline:
         self._up[senders] = np.maximum(self._up, self.providers)[senders] + self.links.travel(size)
         self.hub = max(self.hub, float(self._up[senders].max()) + self.links.latency)
 
-    def broadcast(self, size: float) -> None:
-        """A message of the coordinator to each provider."""
-        self._down = np.maximum(self._down, self.hub) + self.links.travel(size)
-        self.providers = np.maximum(self.providers, self._down + self.links.latency)
+    def broadcast(self, size: float, receivers: npt.NDArray[np.bool_]) -> None:
+        """A message of the coordinator to each receiver."""
+        self._down[receivers] = np.maximum(self._down, self.hub)[receivers] + self.links.travel(size)
+        arrived = self._down + self.links.latency
+        self.providers[receivers] = np.maximum(self.providers, arrived)[receivers]
 
     def exchanged(self, size: float) -> None:
         """A message of everybody to everybody."""

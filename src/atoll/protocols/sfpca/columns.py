@@ -17,13 +17,14 @@ import numpy.typing as npt
 from atoll.errors import SchemaError
 from atoll.network import Address
 from atoll.protocols.sfpca.bounds import fitting_all
-from atoll.protocols.sfpca.moments import Moments, sums
+from atoll.protocols.sfpca.moments import Moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 Deviations = npt.NDArray[np.int64]
 
 _BATCH_VALUES = 1 << 20
 """Values of the table that are encrypted at a time."""
+_SUMMED_ROWS = 1 << 13
 _TRACE_FRACTION, _SMUDGED = 96, 16
 
 
@@ -72,16 +73,27 @@ def evenly_split(owners: Sequence[str], columns: int, rows: int) -> Split:
 def own_columns(A: Deviations, before: int, columns: int) -> tuple[Moments, Deviations]:
     """The sums of a party's columns at their place among all, and the columns without their means.
 
-    The mean is rounded to the grid: what that leaves of it is squared, and far below the last digit.
+    The mean is rounded to the grid: what that leaves of it is squared, and far below the last digit. The sum
+    of squares is as good as a double; nothing cancels in it any more.
     """
     n, width = A.shape
-    totals, _ = sums(A)
-    means = np.array([(2 * int(total) + n) // (2 * n) for total in totals], dtype=np.int64)
-    table = A - means
-    _, squares = sums(table)
+    totals = column_totals(A)
+    table = A - np.array([(2 * total + n) // (2 * n) for total in totals], dtype=np.int64)
+    squares = sum(
+        float(np.square(table[start:stop].astype(np.float64)).sum()) for start, stop in steps(n, _SUMMED_ROWS)
+    )
     u = np.zeros(columns, dtype=object)
     u[before : before + width] = totals
-    return Moments(n, u, squares, None), table
+    return Moments(n, u, int(squares), None), table
+
+
+def column_totals(A: Deviations) -> list[int]:
+    """The sum of every column, exactly, although it may be wider than a word."""
+    half, totals = 32, np.zeros(A.shape[1], dtype=object)
+    for start, stop in steps(len(A), _SUMMED_ROWS):
+        high, low = A[start:stop] >> half, A[start:stop] & ((1 << half) - 1)
+        totals += (high.sum(axis=0).astype(object) << half) + low.sum(axis=0).astype(object)
+    return [int(total) for total in totals]
 
 
 def check_common_rows(islands: Sequence[Address], rows: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ is below one, the norm of P X^T is below one from then on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2, sqrt
 from typing import NamedTuple
@@ -36,7 +36,7 @@ _EXTRA_BITS = 3
 SCORE_ROWS = 1 << 12
 _SCORE_FRACTION, _ROW_FRACTION = 44, 40
 
-_Terms = Iterable[tuple[Shared, Shared]]
+_Terms = Sequence[tuple[Shared, Shared]]
 
 
 class Piece(NamedTuple):
@@ -59,13 +59,13 @@ class ColumnCovariance(Covariance):
         lefts = [machine.part(P, slice(None), place) for _, place in self.split.blocks()]
         parts = []
         for group in self.groups:
-            across = [zip(lefts, piece.turned, strict=True) for piece in group]
+            across = [list(zip(lefts, piece.turned, strict=True)) for piece in group]
             T = await machine.products(self._jobs(machine, across, "P X^T", uses))
-            back = [zip(T, (piece.straight[i] for piece in group), strict=True) for i in owners]
+            back = [[(left, piece.straight[i]) for left, piece in zip(T, group, strict=True)] for i in owners]
             parts.append(machine.beside(await machine.products(self._jobs(machine, back, "P C", uses))))
         return added(machine, parts, bits=1)
 
-    def _jobs(self, machine: Machine, terms: Iterable[_Terms], name: str, uses: int) -> list[Job]:
+    def _jobs(self, machine: Machine, terms: Sequence[_Terms], name: str, uses: int) -> list[Job]:
         F = self.policy.sketch_fraction
         jobs = [Job(tuple(pairs), "wide", F, 1, name, right_uses=uses) for pairs in terms]
         return fitting_all(machine.parties, jobs)

@@ -13,7 +13,7 @@ import numpy as np
 
 from atoll.errors import MessageError, ParameterError
 from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
-from atoll.protocols.sfpca.moments import Moments
+from atoll.protocols.sfpca.moments import Moments, check_moments
 from atoll.protocols.sfpca.rotations import rotation
 from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
 
@@ -52,6 +52,7 @@ class Inputs(NamedTuple):
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
+    check_moments(inputs.moments, DATA_FRACTION)
     S, u = await scatter(machine, inputs)
     total = float(
         (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]

@@ -78,14 +78,15 @@ def geometric(m: int, ratio: float, first: float = 1.0) -> Floats:
 
 
 def flat_spectra() -> Iterator[Case]:
-    for m in (60, 150):
+    for m in (60, 100):
         for slope in (0.0, 1e-4, 1e-3, 3e-3):
-            for k in (1, 2, 5):
+            for k in (1, 3):
                 yield Case("flat", f"slope {slope:g}, m={m}, k={k}", 1 - slope * np.arange(m), k)
         for level in (0.05, 0.2, 0.4, 0.7, 0.9):
             for k in (1, 3):
                 top = [float(2 - i / k) for i in range(k)]
-                yield Case("flat", f"flat tail at {level:g}, m={m}, k={k}", tail(top, np.full(m - k, level)), k)
+                even = tail(top, np.full(m - k, level))
+                yield Case("flat", f"flat tail at {level:g}, m={m}, k={k}", even, k)
                 uneven = level * np.linspace(1, 0.5, m - k)
                 yield Case("flat", f"falling tail at {level:g}, m={m}, k={k}", tail(top, uneven), k)
 
@@ -105,17 +106,17 @@ def twin_spectra() -> Iterator[Case]:
 
 def falling_spectra() -> Iterator[Case]:
     for ratio in (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98):
-        for k, m in ((1, 60), (2, 120), (5, 80), (10, 100)):
+        for k, m in ((1, 60), (5, 80), (10, 100)):
             yield Case("geometric", f"ratio {ratio:g}, m={m}, k={k}", geometric(m, ratio), k)
     for power in (0.5, 1.0, 2.0, 4.0):
-        for k, m in ((2, 60), (5, 150)):
+        for k, m in ((2, 60), (5, 100)):
             spectrum = (1 + np.arange(m, dtype=float)) ** -power
             yield Case("power law", f"power {power:g}, m={m}, k={k}", spectrum, k)
 
 
 def steep_spectra() -> Iterator[Case]:
-    for smallest in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8):
-        for k in (2, 4, 8):
+    for smallest in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
+        for k in (2, 6):
             top = list(np.geomspace(1, smallest, k))
             for drop in (0.5, 0.05):
                 spectrum = tail(top, geometric(70, 0.9, smallest * drop))
@@ -212,15 +213,23 @@ def show(verdicts: list[Verdict]) -> None:
     for family in dict.fromkeys(v.family for v in verdicts):
         print(line(family, [v for v in verdicts if v.family == family and v.policy != "auto"]))
     for policy in dict.fromkeys(v.policy for v in verdicts):
-        print(line(f"policy {policy}", [v for v in verdicts if v.policy == policy]))
+        these = [v for v in verdicts if v.policy == policy]
+        print(line(f"{policy}, flat and twin", [v for v in these if v.family in MADE_FOR_IT]))
+        print(line(f"{policy}, all", these))
     print(line("all runs", [v for v in verdicts if v.policy != "auto"]))
 
 
+MADE_FOR_IT = ("flat", "twin")
+
+
 def failures(verdicts: list[Verdict]) -> list[str]:
-    """What must not be: a wrong result that passes; too many right ones refused (default and accurate)."""
+    """What must not be: any wrong result that passes; too many right ones refused on flat and twin spectra.
+
+    The fast policy is not held to the latter: what it refuses is computed again with the accurate one.
+    """
     said = [f"wrong, accepted: {v}" for v in verdicts if v.accepted and not v.right]
-    for policy in ("auto", "accurate"):
-        found = counts([v for v in verdicts if v.policy == policy])
+    for policy in ("default", "accurate", "auto"):
+        found = counts([v for v in verdicts if v.policy == policy and v.family in MADE_FOR_IT])
         right = found[True, True] + found[False, True]
         if found[False, True] > REFUSED_LIMIT * right:
             said.append(f"{policy}: {found[False, True]} of {right} right results were refused")

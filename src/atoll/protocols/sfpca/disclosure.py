@@ -70,7 +70,7 @@ def spectrum_words(p: SFPCAParameters) -> str:
     k = p.n_components
     ritz = (
         f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
-        "the explained variances, and two numbers that certify the accuracy"
+        "the explained variances, and one number that certifies the accuracy"
     )
     if p.recipe == "direct" or k is None:
         return all_

@@ -45,7 +45,7 @@ class Counted(Machine):
         self.messages = self.provider_bytes = self.hub_bytes = self.memory = 0
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
-        self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
+        self._opened_numbers = [total, 0.0]  # total variance; tau
 
     # ---- messages ----
 

@@ -118,7 +118,7 @@ def variances(found: Found, public: Public) -> Variances:
 
 
 def certified(recipe: str, certificate: Certificate) -> Certified:
-    return Certified(recipe, certificate.bound, certificate.tau, certificate.shortfall)
+    return Certified(recipe, certificate.bound, certificate.tau)
 
 
 def model(components: Floats, offset: Floats, unit: float, centre: Matrix, names: Names) -> Outputs:

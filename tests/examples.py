@@ -104,6 +104,14 @@ def sfpca_scores() -> Example:
     return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
+def sfpca_encrypted() -> Example:
+    """Components to nobody: a share for every holder."""
+    example = sfpca(bounds=64.0)
+    release = {"encrypted": ("provider", "coordinator"), "explained_variance": ("provider",)}
+    roles = parties(example.islands, "provider", "coordinator")
+    return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -201,6 +209,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "privatelocal": privatelocal,
     "sfpca": sfpca,
     "sfpca-scores": sfpca_scores,
+    "sfpca-encrypted": sfpca_encrypted,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

@@ -18,7 +18,7 @@ def learns(study: Study) -> list[Disclosure]:
     said = [*_set_up(p), *_range(study, p)]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
-    return said + _outputs(study) + _caveats(study, p)
+    return said + _outputs(study) + _kept(study) + _caveats(study, p)
 
 
 def _set_up(p: SFPCAParameters) -> list[Disclosure]:
@@ -116,6 +116,13 @@ def _outputs(study: Study) -> list[Disclosure]:
             more = (messages.RowCounts,) if output == "n_samples" else ()
             said.append(Disclosure(CONSUMER, words, (kind, *more)))
     return said
+
+
+def _kept(study: Study) -> list[Disclosure]:
+    if not study.receivers("encrypted"):
+        return []
+    words = "a share of components and offset: random by itself; all providers and the coordinator, together, "
+    return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
 
 
 def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:

@@ -32,7 +32,7 @@ from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import messages, openings, parties, ranges
+from atoll.protocols.sfpca import kept, messages, openings, parties, ranges
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
@@ -74,6 +74,13 @@ OUTPUTS = {
     "scores": Output(("scores",), (PROVIDER,), PROVIDER, "every row's projection, to the row's owner only"),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+    ),
+    # No value: a share is its holder's alone, never part of a result that may hold those of several roles.
+    "encrypted": Output(
+        (),
+        (PROVIDER, COORDINATOR),
+        PROVIDER,
+        "components and offset as one share for each provider and the coordinator, for a later step",
     ),
 }
 
@@ -155,6 +162,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, moments)
     known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
     known |= await _scores(study, machine, public, found, X)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
     if study.releases("scores", net.me) and study.releases("components", net.me):
         known["scores"] = {island.name: await net.compute(project, X, known)}
     return learned(study, net.me, OUTPUTS, known)
@@ -177,6 +185,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         await _send_public(net, study, address, public, found, recipe, names)
     known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
     known |= await _scores(study, machine, public, found, None)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -341,6 +350,9 @@ def _rows(own: Matrix | None, public: Public) -> Any:
     assert own is not None, "an owner has rows"
     return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
 
+
+# Later steps do the same with shares that were kept.
+release_model, sealed_scores = _release_model, _scores
 
 PROTOCOL = Protocol(
     name="sfpca",

@@ -52,7 +52,7 @@ def test_messages_wait_for_the_link_and_for_their_sender() -> None:
     assert apart.hub == 3.0
     apart.gathered(20, EVERYBODY)  # behind the first
     assert apart.hub == 5.0
-    apart.broadcast(0)
+    apart.broadcast(0, EVERYBODY)
     assert list(apart.providers) == [6.0, 6.0]
 
 

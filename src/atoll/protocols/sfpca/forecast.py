@@ -21,8 +21,10 @@ from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
 from atoll.study.model import Study
 
-_PROGRAM = 190 << 20
-"""Bytes of the program itself with its libraries."""
+_PROGRAM = 350_000_000
+"""Bytes of the program itself with its libraries, keys and the tables of all rings."""
+_HEAP = 2
+"""Collected memory grows to twice what is in use before it is collected."""
 _COPIES = 2.5
 """Copies of a table that a provider has at a time: as it came, as it is checked, and pieces on the grid."""
 
@@ -44,15 +46,16 @@ def forecast(study: Study, given: Circumstances) -> Forecast:
     tries = attempts(p, k, d)
     taken = planned_course(study, tries[0], given, rows, rates)
     costing = taken.plan.machine.costing
-    tables_size = [int(8 * _COPIES * n * d) for n in rows]
-    provider, server = costing.provider_memory.most, costing.hub_memory.most
+    held = zip(costing.memories, rows, strict=True)
+    providers = [_HEAP * memory.most + int(8 * _COPIES * n * d) for memory, n in held]
+    server = _HEAP * costing.hub_memory.most
     return Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
         costing.effort.hub,
-        _PROGRAM + sum(tables_size) + len(rows) * provider + server,
-        _PROGRAM + max(tables_size) + provider,
+        _PROGRAM + sum(providers) + server,
+        _PROGRAM + max(providers),
         _PROGRAM + server,
         tuple(_course(study, p, k, tries, taken, given, rows, rates)),
         tuple(_assumed(given, rows, rates)),

@@ -42,10 +42,15 @@ class Case(NamedTuple):
     n_components: int | None
     bounds: tuple[float, float] | None
     paper: Paper
+    only_by_name: bool = False
 
 
 def _varying(X: Floats) -> Floats:
     return np.asarray(X[:, X.min(axis=0) < X.max(axis=0)])
+
+
+def _resampled(X: Floats) -> Floats:
+    return np.asarray(X[np.random.default_rng(9098).integers(0, len(X), 9098)])
 
 
 CASES = {
@@ -54,8 +59,11 @@ CASES = {
     "vehicle": Case("vehicle", lambda X: X, None, None, Paper(0.77, 10, 6.67)),
     "chr20": Case("genotypes_1000g", lambda X: _varying(X)[:, :1773], 2, (0, 2), Paper(0.79, 12, 2.32)),
     "mnist": Case("mnist_train", _varying, 5, (0, 255), Paper(2.22, 30, 22.66)),
+    "lung": Case("genotypes_1000g", lambda X: X, 2, (0, 2), Paper(3.5, 46, 9.6)),
+    "lung9098": Case("genotypes_1000g", _resampled, 2, (0, 2), Paper(3.5, 46, 9.6), only_by_name=True),
 }
-"""The sixth, Lung, has more columns than a Gram matrix per island can serve: see the limitations."""
+"""Lung stands for the paper's table of 9,098 x 23,724 genotypes, which is not public: 2,504 public rows of
+23,770 sites, and as many rows as the paper has, drawn from these with replacement by a fixed generator."""
 
 
 class Accuracy(NamedTuple):
@@ -73,6 +81,7 @@ ACCURACY = {
     "chr20": Accuracy(2, "0.99; <1e-6", "0.98; 0.32"),
     "mnist": Accuracy(5, "0.91; 0.6", "0.75; 1.48"),
     "lung": Accuracy(2, "0.99; 0.05", "0.70; 6.55"),
+    "lung9098": Accuracy(2, "0.99; 0.05", "0.70; 6.55"),
 }
 
 
@@ -142,8 +151,7 @@ def _processor() -> float:
 
 def _row(name: str, case: Case, X: Floats, fitted: Any, meta: Floats, took: float, used: float) -> Row:
     k, transcript = fitted.n_components_, fitted.transcript_
-    _, vectors = np.linalg.eigh(np.cov(X.T))
-    exact = vectors.T[::-1][:k]
+    exact = exact_components(X, k)
     cosines, error = compared(fitted.components_, exact)
     meta_cosines, meta_error = compared(meta, exact[: len(meta)])
     providers = [cost for role, cost in transcript.roles.items() if role.endswith("/provider")]
@@ -176,6 +184,15 @@ def _row(name: str, case: Case, X: Floats, fitted: Any, meta: Floats, took: floa
     )
 
 
+def exact_components(X: Floats, k: int) -> Floats:
+    """The first k components in the clear, by the smaller of the two Gram matrices of centred rows."""
+    B = X - X.mean(axis=0)
+    if len(B) >= B.shape[1]:
+        return np.asarray(np.linalg.eigh(B.T @ B)[1].T[::-1][:k])
+    rows = np.linalg.eigh(B @ B.T)[1].T[::-1][:k] @ B
+    return np.asarray(rows / np.linalg.norm(rows, axis=1)[:, None])
+
+
 def meta_analysis(blocks: list[Floats], k: int) -> Floats:
     """Each island's k leading components, weighted by their singular values, decomposed together.
 
@@ -206,8 +223,12 @@ def compared(components: Floats, exact: Floats) -> tuple[list[float], float]:
 
 
 def available(folder: Path) -> list[str]:
-    """The cases whose file is there."""
-    return [name for name, case in CASES.items() if (folder / f"{case.file}.npz").is_file()]
+    """The cases whose file is there, but for those that are run by name only."""
+    return [
+        name
+        for name, case in CASES.items()
+        if not case.only_by_name and (folder / f"{case.file}.npz").is_file()
+    ]
 
 
 def chosen(names: list[str], folder: Path) -> list[str]:

@@ -159,19 +159,26 @@ def count_rows(file: StudyFile) -> tuple[int, ...]:
 
 
 def count_columns(file: StudyFile) -> int | None:
-    """The columns that the study uses: those it names, or those of the first island at hand."""
+    """The columns that the study uses: those it names, those of the first island at hand or, where
+    islands hold columns, those of all."""
     named = file.study.parameters.get("columns")
     if named is not None:
         return len(named)
     label = file.study.parameters.get("label")
-    for party in data_holders(file.study):
-        path = file.local.data.get(party)
-        if path is not None and Path(path).is_file():
-            try:
-                return len([column for column in column_names(path) if column != label])
-            except (AtollError, OSError, ValueError):
-                continue  # what is wrong with a table is the run's business; here it only informs
-    return None
+    counts = [_columns_of(file.local.data.get(party), label) for party in data_holders(file.study)]
+    known = [count for count in counts if count is not None]
+    if file.study.partition == "vertical":
+        return sum(known) if len(known) == len(counts) else None
+    return known[0] if known else None
+
+
+def _columns_of(path: str | Path | None, label: Any) -> int | None:
+    if path is None or not Path(path).is_file():
+        return None
+    try:
+        return len([column for column in column_names(path) if column != label])
+    except (AtollError, OSError, ValueError):
+        return None  # what is wrong with a table is the run's business; here it only informs
 
 
 def _roles(protocol: Protocol, study: Study) -> tuple[RoleReview, ...]:

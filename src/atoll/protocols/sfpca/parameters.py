@@ -8,6 +8,8 @@ from atoll.protocols.sfpca.ranges import check_bounds
 from atoll.study.model import Parameters, Study
 
 COORDINATOR = "coordinator"
+VERTICAL = "vertical"
+"""The partition in which islands hold columns of the same rows."""
 RECIPES = ("auto", "strict", "direct", "fast", "accurate")
 DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""

@@ -18,10 +18,11 @@ from atoll.crypto.hazmat import product as go
 from atoll.protocols.base import Expectation
 from atoll.protocols.released import CONSUMER, PROVIDER
 from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.columns import evenly_split
 from atoll.protocols.sfpca.costing import Costing, Held
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
-from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
+from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.rates import shipped
@@ -30,6 +31,8 @@ from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
 from atoll.protocols.sfpca.timing import Effort
+from atoll.protocols.sfpca.vertical import SCORE_ROWS as COMMON_ROWS
+from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.study.model import Study
 
 _FRAME = 40
@@ -298,7 +301,7 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     exact = recipe == "direct"
     machine.costing.moments(rows, d, exact=exact, keep_rows=not exact and prefers_rows(rows, d))
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d, tuple(rows)))
+    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows))))
     return Plan(machine, _count_outputs(study, machine, found, d))
 
 
@@ -307,8 +310,16 @@ def assumed_rows(d: int) -> int:
     return max(1, min(_ROWS, _VALUES // d))
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int, rows: tuple[int, ...]) -> Any:
-    inputs = Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows)
+def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> Inputs:
+    """What everybody knows beforehand."""
+    if study.partition == VERTICAL:
+        split = evenly_split(machine.providers, d, rows[0])
+        return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
+    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows)
+
+
+async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
+    d = inputs.columns
     if recipe == "direct":
         machine.costing.rotation(d)
         return await direct(machine, inputs, k)
@@ -363,12 +374,24 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
 
 def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tuple[Shared, frozenset[str]]]:
     """One block of rows for every owner; further blocks cost as much again."""
+    if study.partition == VERTICAL:
+        return _count_common_scores(study, machine, found, d)
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]
+
+
+def _count_common_scores(
+    study: Study, machine: Counted, found: Any, d: int
+) -> list[tuple[Shared, frozenset[str]]]:
+    """One block of the common rows."""
+    receivers = frozenset(_name(a) for a in study.receivers("scores"))
+    split = evenly_split(machine.providers, d, COMMON_ROWS)
+    jobs = score_jobs(machine, found.components, split) if receivers else []
+    return [(x, receivers) for x in asyncio.run(machine.products(jobs))]
 
 
 def _name(address: Any) -> str:

@@ -86,7 +86,7 @@ def foreseen(point: Point) -> tuple[float, float]:
         release={"components": ("consumer",)},
     )
     rows = (point.rows // point.parties,) * point.parties
-    said = forecast(study, Circumstances(point.columns, rows, point.latency, point.bandwidth))
+    _, said = forecast(study, Circumstances(point.columns, rows, point.latency, point.bandwidth))
     work = said.processor_provider * point.parties + said.processor_server
     return said.seconds_together + work, said.memory_together
 

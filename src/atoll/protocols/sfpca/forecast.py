@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from atoll.protocols.base import Circumstances, Forecast
+from atoll.protocols.base import Circumstances, Expectation, Forecast
 from atoll.protocols.released import PROVIDER
 from atoll.protocols.sfpca import rates as tables
 from atoll.protocols.sfpca.costing import Costing
@@ -15,7 +15,7 @@ from atoll.protocols.sfpca.parameters import (
     attempts,
     direct_shows_no_more,
 )
-from atoll.protocols.sfpca.planner import Plan, assumed_rows, planned
+from atoll.protocols.sfpca.planner import Plan, assumed_rows, own_columns, planned
 from atoll.protocols.sfpca.rates import Rates
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
@@ -37,7 +37,7 @@ class Course(NamedTuple):
     apart: float
 
 
-def forecast(study: Study, given: Circumstances) -> Forecast:
+def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]:
     """What the run will take, by the rates of this machine."""
     p, rates = study.read_parameters(SFPCAParameters), tables.current()
     d = given.columns
@@ -46,10 +46,10 @@ def forecast(study: Study, given: Circumstances) -> Forecast:
     tries = attempts(p, k, d)
     taken = planned_course(study, tries[0], given, rows, rates)
     costing = taken.plan.machine.costing
-    held = zip(costing.memories, rows, strict=True)
-    providers = [_HEAP * memory.most + int(8 * _COPIES * n * d) for memory, n in held]
+    held, width = zip(costing.memories, rows, strict=True), own_columns(study, d)
+    providers = [_HEAP * memory.most + int(8 * _COPIES * n * width) for memory, n in held]
     server = _HEAP * costing.hub_memory.most
-    return Forecast(
+    return taken.plan.expected, Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),

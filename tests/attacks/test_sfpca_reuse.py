@@ -59,12 +59,16 @@ class Calls:
         self.streams: list[tuple[str, bytes, bytes]] = []
         encrypt, refresh, multiply = go.Secret.encrypt, go.Secret.refresh, go.multiply
 
-        def encrypted(secret: Any, x: Any, limit: int, shift: int, layout: Any, common: bytes, seed: bytes) -> Any:
+        def encrypted(
+            secret: Any, x: Any, limit: int, shift: int, layout: Any, common: bytes, seed: bytes
+        ) -> Any:
             self.encryptions.append((secret.number, common))
             self.streams.append(("encryption", seed, b""))
             return encrypt(secret, x, limit, shift, layout, common, seed)
 
-        def refreshed(secret: Any, second: bytes, layout: Any, clearing: Any, seed: bytes, domain: bytes) -> Any:
+        def refreshed(
+            secret: Any, second: bytes, layout: Any, clearing: Any, seed: bytes, domain: bytes
+        ) -> Any:
             self.refreshed.append((secret.number, bytes(second)))
             self.streams.append(("mask", seed, domain))
             return refresh(secret, second, layout, clearing, seed, domain)

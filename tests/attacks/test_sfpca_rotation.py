@@ -65,9 +65,7 @@ def distance(Z: np.ndarray, C: np.ndarray, signs: tuple[int, ...], bits: int) ->
 
 def fits(Z: np.ndarray, C: np.ndarray, bits: int = GRID) -> bool:
     """The attacker's verdict on a guess: some choice of signs leads to a rotation on the grid."""
-    return any(
-        distance(Z, C, (1, *signs), bits) < SMALL for signs in product((1, -1), repeat=len(C) - 1)
-    )
+    return any(distance(Z, C, (1, *signs), bits) < SMALL for signs in product((1, -1), repeat=len(C) - 1))
 
 
 def coarse_rotation(seed: bytes, size: int, fraction: int) -> Any:

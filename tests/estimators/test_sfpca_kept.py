@@ -122,7 +122,9 @@ def test_opening_twice_sends_the_same_shares(kept: Any) -> None:
         np.testing.assert_allclose(opened["offset"], opened["components"] @ X.mean(axis=0), rtol=1e-9)
         released = engine.received("ReleasedShare")
         assert {address.party for address in released} == {"north"}
-        sent.append({(who, m.words.shape): bytes(m.words.tobytes()) for who, m in next(iter(released.values()))})
+        sent.append(
+            {(who, m.words.shape): bytes(m.words.tobytes()) for who, m in next(iter(released.values()))}
+        )
     assert sent[0] == sent[1]
 
 

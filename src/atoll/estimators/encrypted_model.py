@@ -26,7 +26,9 @@ class EncryptedModel:
     them lie in one process; ``share_of`` hands out a role's own, to be kept where that role keeps secrets.
     """
 
-    def __init__(self, study: Study, shares: Mapping[Address, bytes], engine: LocalEngine | None = None) -> None:
+    def __init__(
+        self, study: Study, shares: Mapping[Address, bytes], engine: LocalEngine | None = None
+    ) -> None:
         kept: dict[Address, Kept] = {a: codec.decode(share, Kept) for a, share in shares.items()}
         holders = (*study.who("provider"), *study.who("coordinator"))
         missing = [str(a) for a in holders if a not in kept]
@@ -36,7 +38,9 @@ class EncryptedModel:
             )
         sessions = {one.session for one in kept.values()}
         if len(sessions) != 1:
-            raise ParameterError("the shares come from different runs", hint="shares of one run belong together")
+            raise ParameterError(
+                "the shares come from different runs", hint="shares of one run belong together"
+            )
         self.study = study
         self.session = sessions.pop()
         self.shape = next(iter(kept.values())).components.shape[:2]

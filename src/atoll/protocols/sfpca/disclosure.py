@@ -121,7 +121,9 @@ def _outputs(study: Study) -> list[Disclosure]:
 def _kept(study: Study) -> list[Disclosure]:
     if not study.receivers("encrypted"):
         return []
-    words = "a share of components and offset: random by itself; all providers and the coordinator, together, "
+    words = (
+        "a share of components and offset: random by itself; all providers and the coordinator, together, "
+    )
     return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
 
 

@@ -163,5 +163,3 @@ def restored(kept: Kept, everybody: frozenset[str]) -> Found:
         0.0,
         Certificate(0.0, 0.0),
     )
-
-

@@ -93,7 +93,7 @@ def check_moments(own: Moments | None, fraction: int) -> None:
         any(abs(int(v)) > own.n * one for v in own.u)
         or not np.all((diagonal >= 0) & (diagonal <= limit * near))
         or np.any(own.u.astype(np.float64) ** 2 > own.n * diagonal * near)
-        or np.any(G**2 > np.outer(diagonal, diagonal) * near)
+        or np.any(np.outer(diagonal, diagonal) * near < G**2)
         or abs(float(own.squares) - diagonal.sum()) > diagonal.sum() * 2.0**-30
     )
     if wrong:

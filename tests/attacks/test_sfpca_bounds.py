@@ -50,7 +50,7 @@ def test_rows_beyond_the_declared_range_leave_no_trace(recipe: str) -> None:
         release={"components": ("provider",)},
     )
     sent = Sent(protocol.PROTOCOL.all_messages(study))
-    with pytest.raises(RangeOverflow, match="south: column .* beyond its declared range"):
+    with pytest.raises(RangeOverflow, match=r"south: column .* beyond its declared range"):
         LocalEngine().run(protocol.PROTOCOL, study, islands, observer=sent)
     # Its column names: not even the number of its rows, nor a part of a key.
     assert sent.by["south"] == {"Columns"}

@@ -44,7 +44,6 @@ def test_shares_of_all_but_one_provider_say_nothing_about_an_intermediate() -> N
         assert np.abs(coalition).min() > 1 << (FRACTION + 8 + 40)
 
 
-<<<<<<< HEAD
 def test_a_product_of_two_providers_is_masked_by_both_and_concerns_nobody_else() -> None:
     blocks = [np.full((2, 2), float(i + 1)) for i in range(4)]
 
@@ -66,7 +65,8 @@ def test_a_product_of_two_providers_is_masked_by_both_and_concerns_nobody_else()
     for honest in ("p0/provider", "p1/provider"):
         coalition = sum(value for name, value in values.items() if name != honest)
         assert np.abs(coalition).min() > 1 << (FRACTION + 8 + 40)
-=======
+
+
 class Everything(Observer):
     """All messages and all records of a run."""
 
@@ -129,7 +129,6 @@ def test_a_coalition_with_all_it_holds_of_a_run_cannot_decrypt_an_intermediate()
         for instead in (bytes(len(guess)), guess):
             with pytest.raises(RangeOverflow, match="a share is wrong or missing"):
                 decrypted(coalition, instead)
->>>>>>> attacks
 
 
 def test_a_product_cannot_be_decrypted_without_the_last_part_of_the_key() -> None:

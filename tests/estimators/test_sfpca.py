@@ -148,16 +148,12 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         "variant='paper' is not available",
     ),
     "eigen": (lambda: sfpca(eigen="encrypted").fit([X, X]), ParameterError, "eigen='encrypted' is not"),
-    "encrypted": (
-        lambda: sfpca(release="encrypted").fit([X, X]),
-        ParameterError,
-        "release='encrypted' is not",
-    ),
+    "release": (lambda: sfpca(release="sealed").fit([X, X]), ParameterError, "release='sealed' is not"),
     "standardize": (lambda: sfpca(standardize=True).fit([X, X]), ParameterError, "standardize=True is not"),
-    "vertical": (
-        lambda: sfpca(partition="vertical").fit([X, X]),
-        ParameterError,
-        "partition='vertical' is not",
+    "partition": (
+        lambda: sfpca(partition="diagonal").fit([X, X]),
+        StudyError,
+        "split by partition='diagonal'",
     ),
     "secure sum": (lambda: sfpca(secure_sum="masks").fit([X, X]), ParameterError, "means nothing"),
     "recipe": (lambda: sfpca(recipe="quick").fit([X, X]), ParameterError, "no recipe 'quick'"),

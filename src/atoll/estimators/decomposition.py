@@ -15,9 +15,17 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from atoll.data.island import Island, as_islands
 from atoll.errors import NotReleased, ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run, warn_of_missing
-from atoll.estimators.encrypted import check_sfpca, sfpca_study, take_sfpca, warn_of_small_islands
+from atoll.estimators.encrypted import (
+    check_alignment,
+    check_sfpca,
+    common_scores,
+    sfpca_study,
+    take_sfpca,
+    warn_of_small_islands,
+)
 from atoll.estimators.privacy_options import PRIVACY_OPTIONS, accounts, booked, privacy_parameters
 from atoll.protocols.base import MIN_ISLANDS, Learned
+from atoll.protocols.sfpca.parameters import VERTICAL
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
 
@@ -38,7 +46,7 @@ _SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Principal component analysis of a table whose rows lie on several islands.
+    """Principal component analysis of a table whose rows (or columns) lie on several islands.
 
     Parameters
     ----------
@@ -52,6 +60,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
         (shared by all islands) or the "server"'s.
+    partition : "horizontal" or "vertical"
+        Islands hold rows, or (with "sfpca") different columns of the same rows, in the same order.
     standardize : bool
         Divide every column by its joint standard deviation.
     epsilon, delta : float, optional
@@ -79,8 +89,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
         "auto", "strict" and "fast" try once more accurately where the certificate refuses.
-    release : "components" or "scores"
-        SF-PCA: components to all islands and the caller, or only each island's own projections to it.
+    release : "components", "scores" or "encrypted"
+        SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
+        nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
     bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
         SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
     engine : LocalEngine, optional
@@ -179,6 +190,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
+        if self.partition == VERTICAL:
+            check_alignment(tables)
         study = self._study(tables)
         if self._is_private():
             self._fit_privately(study, tables, named=isinstance(islands, Mapping))
@@ -336,11 +349,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return np.asarray((X - self.mean_) @ self._weights().T)
 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
-        """Fit, and project each island's own rows: a list, island by island."""
+        """Fit, and project each island's own rows: a list, island by island (the same for all islands
+        where they hold columns of the same rows)."""
         self.fit(islands, y)
         tables = as_islands(islands)
+        if self.protocol == "sfpca" and self.release == "encrypted":
+            return list(self.encrypted_.project(tables).values())
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
+        if self.protocol == "sfpca" and self.partition == VERTICAL:
+            return [common_scores(self, tables)] * len(tables)
         if self.protocol == "sfpca":
             return [self.scores_[name] for name in tables]
         columns = getattr(self, "feature_names_in_", None)
@@ -376,6 +394,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _check_joint_model(self) -> None:
         check_is_fitted(self, "result_")
+        if self.protocol == "sfpca" and self.release == "encrypted":
+            raise NotReleased(
+                "the components stay encrypted (release='encrypted')",
+                hint="encrypted_.project(islands) projects rows, encrypted_.open() opens the components",
+            )
         if self.protocol == "sfpca" and self.release == "scores":
             raise NotReleased(
                 "the components were released to nobody (release='scores')",

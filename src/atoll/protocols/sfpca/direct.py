@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.errors import MessageError, ParameterError
+from atoll.protocols.sfpca import columns
 from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
-from atoll.protocols.sfpca.moments import Moments
+from atoll.protocols.sfpca.moments import Moments, check_moments
 from atoll.protocols.sfpca.rotations import rotation
-from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
 
 DATA_FRACTION = 60
 ROTATION_FRACTION = 120
@@ -50,16 +51,23 @@ class Inputs(NamedTuple):
     rotation_seed: bytes | None
     sizes: tuple[int, ...] = ()
     """Everybody's rows, in the providers' order: public."""
+    split: columns.Split | None = None
+    """Where parties own columns: whose stand where, and this role's own."""
 
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
-    S, u = await scatter(machine, inputs)
+    if inputs.split is None:
+        check_moments(inputs.moments, DATA_FRACTION)
+    S, unit = await scatter(machine, inputs)
+    u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
     total = float(
         (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]
     )
     check_variance(total)
     exponent = -frexp(total)[1]
+    if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
+        check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
     H = await joint_rotation(machine, inputs, inputs.columns)
     mean = at_fraction(machine, u, C.fraction, bits=1)
@@ -81,8 +89,8 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
         W,
         offset,
         factor,
-        np.maximum(values, 0.0) * 2.0**-exponent * factor**2,
-        total * factor**2,
+        np.maximum(values, 0.0) * 2.0**-exponent * unit,
+        total * unit,
         of_spectrum(values, k),
     )
 
@@ -106,18 +114,31 @@ async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
     return values, U
 
 
-async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared]:
-    """(n G - u u^T) / 2^2e, exactly, and u / 2^e, where 2^e is the next power of two above n."""
+async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
+    """A multiple of the covariance, exactly, with a trace of at most m; and what it is to be multiplied by.
+
+    (n G - u u^T) / 2^2e where parties own rows, 2^e being the next power of two above n.
+    """
     m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    if inputs.split is not None:
+        return await columns.scatter(machine, inputs.split), 2.0**e / inputs.n
     f = DATA_FRACTION + e
-    column = None if own is None else own.u.reshape(m, 1)
     row = None if own is None else -own.u.reshape(1, m)
     gram = None if own is None else inputs.n * own.G
-    u = machine.private(None, column, (m, 1), f, 1)
+    u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
     S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
-    return S, u
+    return S, (2.0**e / inputs.n) ** 2
+
+
+def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Shared:
+    """u / 2^e, with no fewer fractional bits than asked for."""
+    m, own = inputs.columns, inputs.moments
+    fraction = DATA_FRACTION + ceil(log2(inputs.n))
+    more = max(0, least_fraction - fraction)
+    column = None if own is None else own.u.reshape(m, 1) << more
+    return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
 async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:

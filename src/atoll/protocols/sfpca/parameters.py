@@ -8,6 +8,8 @@ from atoll.protocols.sfpca.ranges import check_bounds
 from atoll.study.model import Parameters, Study
 
 COORDINATOR = "coordinator"
+VERTICAL = "vertical"
+"""The partition in which islands hold columns of the same rows."""
 RECIPES = ("auto", "strict", "direct", "fast", "accurate")
 DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
@@ -44,17 +46,24 @@ def components_for(p: SFPCAParameters, n: int, m: int) -> int:
 
 
 def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
-    """What is run, one after the other while certificates refuse: "direct", or a policy of strict."""
-    direct = p.recipe == "direct" or (p.recipe == "auto" and m <= k + DIRECT_MARGIN)
-    if direct and m > MAX_DIRECT:
-        raise ParameterError(
-            f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
-            hint="recipe='strict', and fewer components",
-        )
-    if direct:
+    """What is run, one after the other while certificates refuse: "direct", or a policy of strict.
+
+    Every role decides for itself, so this rests on nothing but the study and the shape of the tables.
+    """
+    if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
+        if m > MAX_DIRECT:
+            raise ParameterError(
+                f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
+                hint="recipe='strict', and fewer components",
+            )
         return ("direct",)
     first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
     return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def direct_shows_no_more(k: int, m: int) -> bool:
+    """Whether strict would open nearly as many numbers as direct; direct then costs less in all respects."""
+    return m <= k + DIRECT_MARGIN
 
 
 def small_rows(k: int) -> int:
@@ -84,7 +93,25 @@ def check(study: Study) -> None:
             hint='leave secure_sum out, or "shares"',
             path=("study", "secure_sum"),
         )
+    _check_shares(study)
+    if study.partition == VERTICAL and study.receivers("encrypted"):
+        raise StudyError(
+            "components stay encrypted for islands that hold rows only",
+            hint='release the components, or partition = "horizontal"',
+            path=("release", "encrypted"),
+        )
     try:
         check_bounds(p.bounds)
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
+
+
+def _check_shares(study: Study) -> None:
+    holders = {*study.who("provider"), *study.who(COORDINATOR)}
+    keeping = holders & set(study.receivers("encrypted"))
+    if keeping and keeping != holders:
+        raise StudyError(
+            "every provider and the coordinator keep a share of encrypted outputs, or none of them does",
+            hint='encrypted = ["provider", "coordinator"]',
+            path=("release", "encrypted"),
+        )

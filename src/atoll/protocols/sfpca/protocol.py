@@ -43,6 +43,7 @@ from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import (
     Moments,
+    Rows,
     exact_moments,
     on_grid,
     quick_moments,
@@ -156,7 +157,7 @@ def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) 
         of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
         for start in range(0, len(X), step)
     ]
-    rows = np.ldexp(X - range_.centre, -range_.exponent) if keep_rows else None
+    rows = Rows(X, range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
 
 

@@ -148,11 +148,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         "variant='paper' is not available",
     ),
     "eigen": (lambda: sfpca(eigen="encrypted").fit([X, X]), ParameterError, "eigen='encrypted' is not"),
-    "encrypted": (
-        lambda: sfpca(release="encrypted").fit([X, X]),
-        ParameterError,
-        "release='encrypted' is not",
-    ),
+    "release": (lambda: sfpca(release="sealed").fit([X, X]), ParameterError, "release='sealed' is not"),
     "standardize": (lambda: sfpca(standardize=True).fit([X, X]), ParameterError, "standardize=True is not"),
     "partition": (
         lambda: sfpca(partition="diagonal").fit([X, X]),

@@ -16,6 +16,7 @@ import numpy as np
 from atoll.errors import ParameterError
 from atoll.protocols.sfpca.bounds import plan_for
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance
+from atoll.protocols.sfpca.moments import check_moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
@@ -71,6 +72,7 @@ class Covariance(ABC):
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """From every party's Gram matrix; opens the total variance."""
+    check_moments(inputs.moments, DATA_FRACTION)
     total = await total_variance(machine, inputs)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)

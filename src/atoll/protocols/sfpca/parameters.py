@@ -93,7 +93,25 @@ def check(study: Study) -> None:
             hint='leave secure_sum out, or "shares"',
             path=("study", "secure_sum"),
         )
+    _check_shares(study)
+    if study.partition == VERTICAL and study.receivers("encrypted"):
+        raise StudyError(
+            "components stay encrypted for islands that hold rows only",
+            hint='release the components, or partition = "horizontal"',
+            path=("release", "encrypted"),
+        )
     try:
         check_bounds(p.bounds)
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
+
+
+def _check_shares(study: Study) -> None:
+    holders = {*study.who("provider"), *study.who(COORDINATOR)}
+    keeping = holders & set(study.receivers("encrypted"))
+    if keeping and keeping != holders:
+        raise StudyError(
+            "every provider and the coordinator keep a share of encrypted outputs, or none of them does",
+            hint='encrypted = ["provider", "coordinator"]',
+            path=("release", "encrypted"),
+        )

@@ -56,7 +56,7 @@ class Counted(Machine):
         self.keys: set[tuple[go.Ring, Group]] = set()
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
-        self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
+        self._opened_numbers = [total, 0.0]  # total variance; tau
 
     # ---- messages ----
 

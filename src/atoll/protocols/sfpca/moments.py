@@ -120,14 +120,14 @@ def check_moments(own: Moments | None, fraction: int) -> None:
     """Refuse sums that no rows within [-1, 1] have: every bound of the run is derived from those of rows."""
     if own is None:
         return
-    one, G = 1 << fraction, own.G.astype(np.float64)
+    one, G = 1 << fraction, np.asarray(own.G, dtype=np.float64)
     limit = float(own.n * one**2)
     diagonal, near = np.diagonal(G), 1 + 2.0**-30
     wrong = (
         any(abs(int(v)) > own.n * one for v in own.u)
         or not np.all((diagonal >= 0) & (diagonal <= limit * near))
         or np.any(own.u.astype(np.float64) ** 2 > own.n * diagonal * near)
-        or np.any(np.outer(diagonal, diagonal) * near < G**2)
+        or any(np.any(row**2 > d * diagonal * near) for row, d in zip(G, diagonal, strict=True))
         or abs(float(own.squares) - diagonal.sum()) > diagonal.sum() * 2.0**-30
     )
     if wrong:

@@ -109,6 +109,12 @@ def check(study: Study) -> None:
 def _check_shares(study: Study) -> None:
     holders = {*study.who("provider"), *study.who(COORDINATOR)}
     keeping = holders & set(study.receivers("encrypted"))
+    if keeping and study.partition == VERTICAL:
+        raise StudyError(
+            "outputs stay encrypted only where islands hold rows",
+            hint="release components or scores",
+            path=("release", "encrypted"),
+        )
     if keeping and keeping != holders:
         raise StudyError(
             "every provider and the coordinator keep a share of encrypted outputs, or none of them does",

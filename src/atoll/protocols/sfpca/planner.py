@@ -163,6 +163,12 @@ class Counted(Machine):
     def trace(self, x: Shared, *, bits: int) -> Shared:
         return Shared((1, 1), x.fraction, bits, x.share + 1, x.holders, known=x.known)
 
+    def diagonal(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], 1), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
+    def spread(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], x.shape[0]), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002
         self.gathered(8 * x.share * x.shape[0] * x.shape[1])
         self.broadcast(8 * (x.share + 1) * x.shape[0] * x.shape[1])

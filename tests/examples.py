@@ -104,6 +104,17 @@ def sfpca_scores() -> Example:
     return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
+def sfpca_standardised() -> Example:
+    """Standardised columns: a range of each is opened, and no offset."""
+    return sfpca(standardize=True)
+
+
+def sfpca_standardised_scores() -> Example:
+    example = sfpca_scores()
+    parameters = {**example.study.parameters, "standardize": True}
+    return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -201,6 +212,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "privatelocal": privatelocal,
     "sfpca": sfpca,
     "sfpca-scores": sfpca_scores,
+    "sfpca-standardised": sfpca_standardised,
+    "sfpca-standardised-scores": sfpca_standardised_scores,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

@@ -88,7 +88,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     With ``protocol="sfpca"`` there is no ``mean_``: nobody learns it. ``offset_`` (components times mean)
     takes its place, ``certificate_`` says how accurate the components are, and with ``release="scores"``
-    ``scores_`` holds each island's projections and there are no components.
+    ``scores_`` holds each island's projections and there are no components. With ``standardize=True`` nobody
+    learns the columns' standard deviations: ``components_`` are those of the standardised columns, without
+    ``offset_`` and ``transform``; ``release="scores"`` gives projections.
 
     The remaining options belong to protocols that are chosen by name; one that means nothing to the
     chosen protocol is an error.
@@ -330,6 +332,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Project rows on the joint components."""
         self._check_joint_model()
+        self._check_scales("transform")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if self.protocol == "sfpca":
             return np.asarray(X @ self.components_.T - self.offset_)
@@ -342,6 +345,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
         if self.protocol == "sfpca":
+            if self.release != "scores":
+                self._check_scales("fit_transform")
             return [self.scores_[name] for name in tables]
         columns = getattr(self, "feature_names_in_", None)
         return [
@@ -372,6 +377,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
                 hint="transform works without it; protocol='pppca' gives the mean",
+            )
+
+    def _check_scales(self, what: str) -> None:
+        if self.protocol == "sfpca" and self.standardize:
+            raise NotReleased(
+                f"{what} needs the standard deviation of each column, which protocol='sfpca' shows to nobody",
+                hint="release='scores' gives each island the projections of its own rows",
             )
 
     def _check_joint_model(self) -> None:

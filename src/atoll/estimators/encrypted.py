@@ -22,7 +22,6 @@ _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
 _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
     "eigen": ("masked", "the eigenproblem is solved in the clear after secret rotations"),
-    "standardize": (False, "divide the columns by public numbers beforehand"),
     "partition": ("horizontal", "islands hold rows"),
 }
 
@@ -49,6 +48,9 @@ def check_sfpca(options: Any) -> None:
 
 def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
     """Islands as providers, a keyless coordinator, and the caller as consumer."""
+    release = dict(_RELEASES[options.release])
+    if options.standardize and "components" in release:
+        del release["scores"]  # with the components, an island's scores would tell it the scales
     public = dict.fromkeys(("explained_variance", "n_samples", "certificate"), ("provider", "consumer"))
     return Study(
         name="PCA",
@@ -57,9 +59,10 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
         parameters={
             "n_components": _plain_components(options.n_components),
             "recipe": options.recipe,
+            "standardize": bool(options.standardize),
             "bounds": plain_bounds(options.bounds),
         },
-        release=_RELEASES[options.release] | public,
+        release=release | public,
     )
 
 
@@ -109,11 +112,13 @@ def take_sfpca(fitted: Any) -> None:
     fitted.singular_values_ = np.sqrt(fitted.explained_variance_ * (fitted.n_samples_ - 1))
     fitted.certificate_ = dict(result["certificate"])
     fitted.n_components_ = len(fitted.explained_variance_)
-    fitted.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
+    if "scores" in result:
+        fitted.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
     if fitted.release == "scores":
         return
     fitted.components_ = np.array(result["components"])
-    fitted.offset_ = np.array(result["offset"])
+    if not fitted.standardize:
+        fitted.offset_ = np.array(result["offset"])
     fitted.n_features_in_ = fitted.components_.shape[1]
     if result["columns"] is not None:
         fitted.feature_names_in_ = np.array(result["columns"], dtype=object)

@@ -75,11 +75,10 @@ def _varying(trace: float) -> int:
 
 async def projection(machine: Machine, W: Shared, table: Standardised) -> tuple[Shared, Shared]:
     """W D, which turns rows into scores, and W D u."""
-    k, m = W.shape
     WD = await _scaled(machine, W, table.roots, _RESULT_FRACTION, ROOT_BITS + 1)
     # Rows of W have length one and entries of u are below one.
     offset = await machine.product(
-        (WD, table.u), ring="deep", fraction=_RESULT_FRACTION, bits=score_bits(m), name="offset"
+        (WD, table.u), ring="deep", fraction=_RESULT_FRACTION, bits=score_bits(W.shape[1]), name="offset"
     )
     return WD, offset
 

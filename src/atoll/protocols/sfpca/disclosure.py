@@ -11,6 +11,19 @@ from atoll.protocols.sfpca.parameters import COORDINATOR, DIRECT_MARGIN, SFPCAPa
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.study.model import Study
 
+_LAST_ISLAND = (
+    "all providers but one, with the coordinator: the last island's total variance and, with the offset, its "
+    "projected mean"
+)
+_STANDARDISED = (
+    "a run that is refused because columns hardly vary within their range shows how far these fall short, "
+    "added up, not which they are; no variance, mean or standard deviation of a column is opened"
+)
+_SCALES_FROM_SCORES = (
+    "scores that an island has solved give the components in the columns' own units; these give the columns' "
+    "standard deviations, with the standardised components or where k(k+1)/2 reaches the number of columns"
+)
+
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
@@ -18,7 +31,7 @@ def learns(study: Study) -> list[Disclosure]:
     said = [*_set_up(p), *_range(study, p)]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
-    return said + _outputs(study) + _caveats(study, p)
+    return said + _outputs(study, p) + _caveats(study, p)
 
 
 def _set_up(p: SFPCAParameters) -> list[Disclosure]:
@@ -51,22 +64,20 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     if p.bounds is not None:
         return []
     method = secure_sums.chosen(study)
+    what, kind = "the smallest power of two that no value of any island exceeds", messages.DataRange
+    if p.standardize:
+        what, kind = f"of each column, {what}", messages.ColumnRanges
     return [
         Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
-        Disclosure(
-            PROVIDER,
-            "the smallest power of two that no value of any island exceeds (give bounds to avoid it)",
-            (messages.DataRange,),
-        ),
-        Disclosure(
-            COORDINATOR, "the smallest power of two that no value of any island exceeds", method.to_receivers
-        ),
+        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (kind,)),
+        Disclosure(COORDINATOR, what, method.to_receivers),
     ]
 
 
 def spectrum_words(p: SFPCAParameters) -> str:
     """What the recipe opens."""
-    all_ = "all eigenvalues of the joint covariance (as many as columns)"
+    matrix = "correlation matrix" if p.standardize else "covariance"
+    all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     k = p.n_components
     ritz = (
         f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
@@ -81,8 +92,9 @@ def spectrum_words(p: SFPCAParameters) -> str:
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
+    total = "how many columns are not constant" if p.standardize else "the total variance"
     said = [
-        Disclosure(role, "the total variance", kinds),
+        Disclosure(role, total, kinds),
         Disclosure(role, spectrum_words(p), kinds),
     ]
     if p.retries:
@@ -94,14 +106,13 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     return said
 
 
-def _outputs(study: Study) -> list[Disclosure]:
+def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
+    components = "the principal components, and their product with the mean of each column"
+    if p.standardize:
+        components = "the principal components of the standardised columns; a column of zeros is constant"
     for output, words, kinds in (
-        (
-            "components",
-            "the principal components, and their product with the mean of each column",
-            (messages.ReleasedShare,),
-        ),
+        ("components", components, (messages.ReleasedShare,)),
         ("scores", "the projections of its own rows", (messages.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
@@ -120,12 +131,8 @@ def _outputs(study: Study) -> list[Disclosure]:
 
 def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     few = small_rows(p.n_components or 1)
-    said = [
-        Disclosure(
-            PROVIDER,
-            "all providers but one, with the coordinator: the last island's total variance and, with the "
-            "offset, its projected mean",
-        ),
+    said = [] if p.standardize else [Disclosure(PROVIDER, _LAST_ISLAND)]
+    said += [
         Disclosure(
             PROVIDER,
             "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
@@ -133,13 +140,16 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
         ),
     ]
     if p.bounds is None:
+        of = ", column by column" if p.standardize else ""
         said.append(
             Disclosure(
                 PROVIDER,
                 "all providers but one, with the coordinator: the power of two that the last island's own "
-                "values do not exceed",
+                f"values do not exceed{of}",
             )
         )
+    if p.standardize:
+        said.append(Disclosure(PROVIDER, _STANDARDISED))
     if study.receivers("scores") and not study.receivers("components"):
         said.append(
             Disclosure(
@@ -148,4 +158,6 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
                 "offset: they stay hidden from small islands only",
             )
         )
+    if study.receivers("scores") and p.standardize:
+        said.append(Disclosure(PROVIDER, _SCALES_FROM_SCORES))
     return said

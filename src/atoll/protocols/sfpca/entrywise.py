@@ -49,9 +49,7 @@ class Entries(Basis):
         # A column at another scale cannot be summed with the ones.
         super().__init__(machine, machine.combine([(1.0, M)], fraction=fraction, bits=1), fraction)
 
-    def sum(
-        self, terms: Sequence[tuple[Coefficient, Shared]], constant: Coefficient, *, bits: int
-    ) -> Shared:
+    def sum(self, terms: Sequence[tuple[Coefficient, Shared]], constant: Coefficient, *, bits: int) -> Shared:
         """sum of coefficient times column, plus a constant in every entry."""
         return self.machine.combine([*terms, (constant, self.one)], bits=bits)
 

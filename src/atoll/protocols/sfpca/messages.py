@@ -27,6 +27,12 @@ class DataRange(Message, frozen=True):
     exponent: int
 
 
+class ColumnRanges(Message, frozen=True):
+    """Coordinator -> provider: 2^exponent for each column, which none of its values exceeds."""
+
+    exponents: tuple[int, ...]
+
+
 class Names(Message, frozen=True):
     """Coordinator -> consumer: the columns of the components, and the unit of the released offset."""
 
@@ -139,6 +145,7 @@ MESSAGES = (
     RowCount,
     RowCounts,
     DataRange,
+    ColumnRanges,
     Names,
     Certified,
     SeedPart,

@@ -13,16 +13,20 @@ DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
 MAX_DIRECT = 256
 """Columns beyond which secret rotations of the whole covariance take minutes."""
+MAX_STANDARDISED = 1024
+"""Columns beyond which secret standard deviations take gigabytes of messages."""
 MAX_PROVIDERS = 50
 
 
 class SFPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
-    (low, high) for each column; ``retry``: whether a refused result may be computed once more."""
+    (low, high) for each column; ``retry``: whether a refused result may be computed once more;
+    ``standardize``: divide columns by their joint standard deviations, which nobody learns."""
 
     n_components: int | None = 2
     recipe: str = "auto"
     retry: bool = True
+    standardize: bool = False
     bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
     columns: tuple[str, ...] | None = None
 
@@ -45,6 +49,11 @@ def components_for(p: SFPCAParameters, n: int, m: int) -> int:
 
 def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
     """What is run, one after the other while certificates refuse: "direct", or a policy of strict."""
+    if p.standardize and m > MAX_STANDARDISED:
+        raise ParameterError(
+            f"standardize=True is for up to {MAX_STANDARDISED} columns, the tables have {m}",
+            hint="divide the columns by public numbers beforehand",
+        )
     direct = p.recipe == "direct" or (p.recipe == "auto" and m <= k + DIRECT_MARGIN)
     if direct and m > MAX_DIRECT:
         raise ParameterError(
@@ -75,6 +84,14 @@ def check(study: Study) -> None:
     if p.recipe not in RECIPES:
         raise StudyError(
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
+        )
+    both = [a for a in study.receivers("scores") if study.releases("components", a)]
+    if p.standardize and both:
+        raise StudyError(
+            f"{both[0].party} would have components and scores of standardised columns, which together "
+            "say the standard deviations",
+            hint="release one of them to a provider",
+            path=("release", "scores"),
         )
     if len(study.who("provider")) > MAX_PROVIDERS:
         raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
-from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
 from atoll.protocols.sfpca.strict import strict
 from atoll.study.model import Study
@@ -203,6 +204,8 @@ def expect(study: Study, d: int) -> Expectation:
     recipe = attempts(p, k, d)[0]
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    if p.standardize:
+        total = d / 2.0 ** ceil(log2(d))  # no column is constant
     machine = Counted([str(a) for a in providers], total)
     names = 20 * d
     machine.gathered(names)
@@ -210,29 +213,29 @@ def expect(study: Study, d: int) -> Expectation:
     machine.gathered(2)
     machine.broadcast(4 * len(providers))
     if p.bounds is None:
-        _count_range(study, machine)
+        _count_range(study, machine, d if p.standardize else 1)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d))
+    found = asyncio.run(_run(machine, recipe, k, d, p.standardize))
     rounds = _count_outputs(study, machine, found, d)
     total = machine.provider_bytes * len(providers) + machine.hub_bytes
     return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
-    inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None)
+async def _run(machine: Counted, recipe: str, k: int, d: int, standardize: bool) -> Any:
+    inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None, standardize)
     if recipe == "direct":
         return await direct(machine, inputs, k)
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 
-def _count_range(study: Study, machine: Counted) -> None:
-    cost = secure_sums.expected(study, machine.parties, [len(LEVELS)])
+def _count_range(study: Study, machine: Counted, columns: int) -> None:
+    cost = secure_sums.expected(study, machine.parties, [columns * len(LEVELS)])
     machine.messages += cost.messages
     machine.provider_bytes += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
     machine.hub_depth = machine.provider_depth + 1
-    machine.broadcast(2)
+    machine.broadcast(2 * columns)
 
 
 def _count_keys(machine: Counted) -> None:
@@ -256,7 +259,7 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
     receivers = frozenset(_name(a) for a in study.receivers("components"))
     released = [
         (found.components, receivers),
-        (found.offset, receivers),
+        *([] if found.offset is None else [(found.offset, receivers)]),
         *_count_scores(study, machine, found, d),
     ]
     for x, to in released:
@@ -271,6 +274,7 @@ def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tu
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
+    found = asyncio.run(for_rows(machine, found))
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]

@@ -54,9 +54,7 @@ class Basis:
         self.fraction = fraction
         self.T: dict[int, Shared] = {1: self.sum([(2.0, M)], -1.0, bits=CHEBYSHEV_BITS)}
 
-    def sum(
-        self, terms: Sequence[tuple[Coefficient, Shared]], constant: Coefficient, *, bits: int
-    ) -> Shared:
+    def sum(self, terms: Sequence[tuple[Coefficient, Shared]], constant: Coefficient, *, bits: int) -> Shared:
         """sum of coefficient times matrix, plus a multiple of the identity."""
         return self.machine.combine(terms, identity=constant, bits=bits, fraction=self.fraction)
 

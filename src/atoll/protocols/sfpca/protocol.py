@@ -26,7 +26,7 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.data.island import Island, Matrix
-from atoll.errors import CertificateRefused
+from atoll.errors import CertificateRefused, MessageError
 from atoll.network import Address, Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
@@ -37,7 +37,7 @@ from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
-from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
+from atoll.protocols.sfpca.messages import Certified, ColumnRanges, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
@@ -47,8 +47,8 @@ from atoll.protocols.sfpca.parameters import (
     components_for,
 )
 from atoll.protocols.sfpca.planner import expect
-from atoll.protocols.sfpca.ranges import LEVELS, Range
-from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range, Units
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
 from atoll.randomness import fresh_seed
@@ -60,7 +60,8 @@ OUTPUTS = {
         ("components", "offset", "columns"),
         _EVERYONE,
         PROVIDER,
-        "the principal components, and the offset (components times mean) that projects new rows",
+        "the principal components, and (unless columns are standardised) the offset, components times mean, "
+        "that projects new rows",
     ),
     "explained_variance": Output(
         ("explained_variance", "total_variance", "noise_variance"),
@@ -121,11 +122,11 @@ def certified(recipe: str, certificate: Certificate) -> Certified:
     return Certified(recipe, certificate.bound, certificate.tau, certificate.shortfall)
 
 
-def model(components: Floats, offset: Floats, unit: float, centre: Matrix, names: Names) -> Outputs:
+def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
     """Components with deterministic signs, and the offset of the original columns."""
     signed = deterministic_signs(components)
     signs = np.where((signed * components).sum(axis=1) < 0, -1.0, 1.0)
-    whole = signs * offset[:, 0] * unit + signed @ centre
+    whole = None if offset is None else signs * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
 
 
@@ -147,10 +148,14 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         bounds.check(X, island, agreed.names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
-    range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
+    if p.standardize:
+        units = await _agree_units(net, study, record, X, island, bounds)
+        X, range_ = units.applied(X), Range(0, np.zeros(X.shape[1]))
+    else:
+        range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
     k = components_for(p, sum(rows), len(agreed.names))
     public = Public(agreed.names, agreed.named, rows, range_, k)
-    exact = attempts(p, k, len(agreed.names)) == ("direct",)
+    exact = p.standardize or attempts(p, k, len(agreed.names)) == ("direct",)
     moments = await net.compute(own_moments, X, range_, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, moments)
     known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
@@ -169,7 +174,11 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
-    range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
+    if p.standardize:
+        await _open_units(net, study, record, len(agreed.names), bounds)
+        range_ = Range(0, np.zeros(len(agreed.names)))
+    else:
+        range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
     public = Public(agreed.names, agreed.named, rows, range_, k)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
@@ -195,7 +204,8 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         holders = (hub, *study.who(PROVIDER))
-        components, offset = await openings.collected(net, holders), await openings.collected(net, holders)
+        components = await openings.collected(net, holders)
+        offset = None if p.standardize else await openings.collected(net, holders)
         known |= model(components, offset, names.offset_unit, centre, names)
     return learned(study, net.me, OUTPUTS, known)
 
@@ -215,19 +225,44 @@ async def _agree_range(net: Network, study: Study, record: Record, X: Matrix, is
 async def _open_range(net: Network, study: Study, record: Record, m: int) -> Range:
     sums = _range_session(net, study, record)
     await sums.open()
-    exponent = ranges.smallest_cover(await sums.total("range", len(LEVELS)))
+    (exponent,) = ranges.smallest_covers(await sums.total("range", len(LEVELS)))
     await net.broadcast(study.who(PROVIDER), DataRange(exponent))
     return Range(exponent, np.zeros(m))
 
 
-def _range_session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
+async def _agree_units(
+    net: Network, study: Study, record: Record, X: Matrix, island: Island, bounds: Declared | None
+) -> Units:
+    """Every column's own range, for columns that are to be standardised."""
+    if bounds is not None:
+        return bounds.units()
+    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=True)
+    sums = _range_session(net, study, record, X.shape[1])
+    await sums.open()
+    await sums.contribute("range", levels)
+    exponents = (await net.receive(ColumnRanges, study.the(COORDINATOR))).exponents
+    if len(exponents) != X.shape[1]:
+        raise MessageError("the columns' ranges are not one for each column")
+    return Units(np.array(exponents, dtype=np.int64), np.zeros(X.shape[1]))
+
+
+async def _open_units(net: Network, study: Study, record: Record, m: int, bounds: Declared | None) -> None:
+    if bounds is not None:
+        return
+    sums = _range_session(net, study, record, m)
+    await sums.open()
+    exponents = ranges.smallest_covers(await sums.total("range", m * len(LEVELS)))
+    await net.broadcast(study.who(PROVIDER), ColumnRanges(tuple(exponents)))
+
+
+def _range_session(net: Network, study: Study, record: Record, columns: int = 1) -> secure_sums.SecureSum:
     return secure_sums.session(
         study,
         net,
         record,
         contributors=study.who(PROVIDER),
         receivers=study.who(COORDINATOR),
-        longest=len(LEVELS),
+        longest=columns * len(LEVELS),
         name="range",
     )
 
@@ -249,7 +284,7 @@ async def _find(
         await machine.set_up()
         seed = own("rotation", fresh_seed) if moments is not None else None
         names = tuple(str(a) for a in providers)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed)
+        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, p.standardize)
         try:
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)
@@ -290,8 +325,8 @@ def _names(public: Public, found: Found) -> Names:
 async def _release_model(study: Study, machine: _AnyMachine, public: Public, found: Found) -> Outputs:
     receivers = frozenset(str(a) for a in study.receivers("components"))
     components = await machine.released(found.components, receivers)
-    offset = await machine.released(found.offset, receivers)
-    if components is None or offset is None:
+    offset = None if found.offset is None else await machine.released(found.offset, receivers)
+    if components is None:
         return {}
     names = _names(public, found)
     return model(components, offset, names.offset_unit, public.range.centre, names)
@@ -323,23 +358,27 @@ async def _scores(
     owners = [(address, rows[address]) for address in score_owners(study)]
     mine: list[Floats] = []
     m = len(public.columns)
+    unit = 2.0**public.range.exponent
+    if owners and found.standardised is not None:
+        # Secret scales are those of sums over the next power of two.
+        found, unit = await for_rows(machine, found), 1 / found.offset_factor
     for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
         due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
-        own = None if X is None else X[start : start + SCORE_ROWS] - public.range.centre
+        own = None if X is None else _rows(X[start : start + SCORE_ROWS], public, found)
         jobs = [
-            score_job(machine, found, m, str(a), count, _rows(own, public) if a == machine.net.me else None)
+            score_job(machine, found, m, str(a), count, own if a == machine.net.me else None)
             for a, count in due
         ]
         for (address, _), made in zip(due, await machine.products(jobs), strict=True):
             block = await machine.released(made, frozenset({str(address)}))
             if block is not None:
-                mine.append(block.T * 2.0**public.range.exponent)
+                mine.append(block.T * unit)
     return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
 
 
-def _rows(own: Matrix | None, public: Public) -> Any:
-    assert own is not None, "an owner has rows"
-    return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
+def _rows(X: Matrix, public: Public, found: Found) -> Any:
+    centred = X - public.range.centre
+    return np.ascontiguousarray(on_grid(centred, public.range.exponent, row_fraction(found)).T)
 
 
 PROTOCOL = Protocol(

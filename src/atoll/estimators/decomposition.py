@@ -340,13 +340,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
         """Fit, and project each island's own rows: a list, island by island."""
+        if self.release != "scores":
+            self._check_scales("fit_transform")
         self.fit(islands, y)
         tables = as_islands(islands)
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
         if self.protocol == "sfpca":
-            if self.release != "scores":
-                self._check_scales("fit_transform")
             return [self.scores_[name] for name in tables]
         columns = getattr(self, "feature_names_in_", None)
         return [

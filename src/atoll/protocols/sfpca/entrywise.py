@@ -1,8 +1,8 @@
 """Secret numbers one by one: products of the entries of two columns, and v^(-1/2) of each entry.
 
 Coefficient encoding multiplies matrices, so the entries of x and y are multiplied as the diagonal of
-x y^T: 128 of them fill a polynomial of 2^14 coefficients. The products beside the diagonal are refreshed
-too, and stay in everybody's shares; bounds of a product therefore hold for every pair of entries.
+x y^T. The products beside the diagonal are refreshed too, and stay in everybody's shares; bounds of a
+product therefore hold for every pair of entries.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from atoll.protocols.sfpca.polynomials import STEP_BITS, Basis, evaluate, schedule, times_m
 from atoll.protocols.sfpca.shared import Coefficient, Job, Machine, Shared
 
-_GROUP = 128
-"""Entries of one polynomial: the square root of the deep rings' degree."""
+_GROUP = 64
+"""Entries of one polynomial: with more, what lies beside the diagonal outweighs what is needed."""
 ROOT_FRACTION = 110
 """Fractional bits of the iteration: its rounding, 2^39 times larger at the smallest variance, then stays
 below what any opening resolves."""

@@ -208,7 +208,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
     "standardize what hardly varies": (
         lambda: sfpca(2, standardize=True).fit([X[:90, :3] + [0, 0, 1e9], X[90:, :3] + [0, 0, 1e9]]),
         ParameterError,
-        "varies by less than 1/750,000 of its range",
+        "varies by less than 1/400,000 of its range",
     ),
     "vertical": (
         lambda: sfpca(partition="vertical").fit([X, X]),

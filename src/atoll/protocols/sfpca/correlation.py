@@ -10,7 +10,8 @@ Bounds (columns lie in [-1, 1]): S_jj <= 1 and S_jj d_j^2 <= 1 whatever the data
 
 A column without variance has a row of zeros in R. The trace of R is so the number of columns that vary:
 the total variance, an output. A column that varies so little that d_j falls short (a standard deviation
-below 2^-19.5 of its range) leaves the trace short of a whole number, and the run is refused.
+below about 1/400,000 of its range) leaves the trace short of a whole number, and the run is refused; one
+below 2e-13 cannot be told from a constant, in doubles neither, and counts as one.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ def _varying(trace: float) -> int:
     whole = round(trace)
     if abs(trace - whole) > _WHOLE:
         raise ParameterError(
-            "a column varies by less than 1/750,000 of its range, too little to standardise it",
-            hint="subtract a public number from it, or give bounds that fit it: see the column's own values",
+            "a column varies by less than 1/400,000 of its range, too little to standardise it",
+            hint="give bounds that fit every column, or subtract a public number from those far from zero",
         )
     return whole
 

@@ -64,12 +64,11 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     if p.bounds is not None:
         return []
     method = secure_sums.chosen(study)
-    what, kind = "the smallest power of two that no value of any island exceeds", messages.DataRange
-    if p.standardize:
-        what, kind = f"of each column, {what}", messages.ColumnRanges
+    what = "the smallest power of two that no value of any island exceeds"
+    what = f"of each column, {what}" if p.standardize else what
     return [
         Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
-        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (kind,)),
+        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (messages.DataRange,)),
         Disclosure(COORDINATOR, what, method.to_receivers),
     ]
 

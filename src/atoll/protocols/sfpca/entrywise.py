@@ -24,8 +24,6 @@ ROOT_FRACTION = 110
 below what any opening resolves."""
 ROOT_BITS = 23
 """No result is larger: 2^22.4 is the product of all polynomials at zero."""
-LEAST_ROOT = 2.0**-19.5
-"""Standard deviations, as a part of the largest magnitude, from which on the result is exact."""
 
 _STEPS = (
     *schedule("fast").steps,  # to 2^-22 for v in [2^-39, 1]

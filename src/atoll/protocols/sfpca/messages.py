@@ -22,13 +22,7 @@ class RowCounts(Message, frozen=True):
 
 
 class DataRange(Message, frozen=True):
-    """Coordinator -> provider: 2^exponent, which no value exceeds."""
-
-    exponent: int
-
-
-class ColumnRanges(Message, frozen=True):
-    """Coordinator -> provider: 2^exponent for each column, which none of its values exceeds."""
+    """Coordinator -> provider: 2^exponent, which no value exceeds; of all columns, or of each."""
 
     exponents: tuple[int, ...]
 
@@ -145,7 +139,6 @@ MESSAGES = (
     RowCount,
     RowCounts,
     DataRange,
-    ColumnRanges,
     Names,
     Certified,
     SeedPart,

@@ -37,7 +37,7 @@ from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
-from atoll.protocols.sfpca.messages import Certified, ColumnRanges, DataRange, Names, RowCount, RowCounts
+from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
@@ -47,7 +47,7 @@ from atoll.protocols.sfpca.parameters import (
     components_for,
 )
 from atoll.protocols.sfpca.planner import expect
-from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range, Units
+from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
@@ -148,11 +148,10 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         bounds.check(X, island, agreed.names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
+    opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
     if p.standardize:
-        units = await _agree_units(net, study, record, X, island, bounds)
-        X, range_ = units.applied(X), Range(0, np.zeros(X.shape[1]))
-    else:
-        range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
+        X = ranges.units(bounds, opened).applied(X)
+    range_ = _range_for(p, bounds, opened, len(agreed.names))
     k = components_for(p, sum(rows), len(agreed.names))
     public = Public(agreed.names, agreed.named, rows, range_, k)
     exact = p.standardize or attempts(p, k, len(agreed.names)) == ("direct",)
@@ -174,11 +173,9 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
-    if p.standardize:
-        await _open_units(net, study, record, len(agreed.names), bounds)
-        range_ = Range(0, np.zeros(len(agreed.names)))
-    else:
-        range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
+    levels = len(agreed.names) if p.standardize else 1
+    opened = () if bounds else await _open_range(net, study, record, levels)
+    range_ = _range_for(p, bounds, opened, len(agreed.names))
     public = Public(agreed.names, agreed.named, rows, range_, k)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
@@ -213,49 +210,37 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 # ---- what the roles share ----
 
 
-async def _agree_range(net: Network, study: Study, record: Record, X: Matrix, island: Island) -> Range:
-    levels = ranges.exceeded(X, island, record("range", fresh_seed))
-    sums = _range_session(net, study, record)
+def _range_for(p: SFPCAParameters, bounds: Declared | None, opened: Sequence[int], m: int) -> Range:
+    """Of all columns together; those to be standardised are in units of their own."""
+    if p.standardize:
+        return Range(0, np.zeros(m))
+    return bounds.range() if bounds else Range(opened[0], np.zeros(m))
+
+
+async def _agree_range(
+    net: Network, study: Study, record: Record, X: Matrix, island: Island, *, by_column: bool = False
+) -> tuple[int, ...]:
+    """The power of two that no value exceeds, of all columns or of each."""
+    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
+    columns = X.shape[1] if by_column else 1
+    sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
-    exponent = (await net.receive(DataRange, study.the(COORDINATOR))).exponent
-    return Range(exponent, np.zeros(X.shape[1]))
+    exponents = (await net.receive(DataRange, study.the(COORDINATOR))).exponents
+    if len(exponents) != columns:
+        raise MessageError("the opened range is not that of the agreed columns")
+    return exponents
 
 
-async def _open_range(net: Network, study: Study, record: Record, m: int) -> Range:
-    sums = _range_session(net, study, record)
+async def _open_range(net: Network, study: Study, record: Record, columns: int = 1) -> tuple[int, ...]:
+    sums = _range_session(net, study, record, columns)
     await sums.open()
-    (exponent,) = ranges.smallest_covers(await sums.total("range", len(LEVELS)))
-    await net.broadcast(study.who(PROVIDER), DataRange(exponent))
-    return Range(exponent, np.zeros(m))
+    exponents = ranges.smallest_covers(await sums.total("range", columns * len(LEVELS)))
+    await net.broadcast(study.who(PROVIDER), DataRange(exponents))
+    return exponents
 
 
-async def _agree_units(
-    net: Network, study: Study, record: Record, X: Matrix, island: Island, bounds: Declared | None
-) -> Units:
-    """Every column's own range, for columns that are to be standardised."""
-    if bounds is not None:
-        return bounds.units()
-    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=True)
-    sums = _range_session(net, study, record, X.shape[1])
-    await sums.open()
-    await sums.contribute("range", levels)
-    exponents = (await net.receive(ColumnRanges, study.the(COORDINATOR))).exponents
-    if len(exponents) != X.shape[1]:
-        raise MessageError("the columns' ranges are not one for each column")
-    return Units(np.array(exponents, dtype=np.int64), np.zeros(X.shape[1]))
-
-
-async def _open_units(net: Network, study: Study, record: Record, m: int, bounds: Declared | None) -> None:
-    if bounds is not None:
-        return
-    sums = _range_session(net, study, record, m)
-    await sums.open()
-    exponents = ranges.smallest_covers(await sums.total("range", m * len(LEVELS)))
-    await net.broadcast(study.who(PROVIDER), ColumnRanges(tuple(exponents)))
-
-
-def _range_session(net: Network, study: Study, record: Record, columns: int = 1) -> secure_sums.SecureSum:
+def _range_session(net: Network, study: Study, record: Record, columns: int) -> secure_sums.SecureSum:
     return secure_sums.session(
         study,
         net,

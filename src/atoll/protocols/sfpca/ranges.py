@@ -76,6 +76,13 @@ class Declared(NamedTuple):
             )
 
 
+def units(bounds: Declared | None, opened: Sequence[int]) -> Units:
+    """From the study's bounds, or the opened exponents of each column."""
+    if bounds is not None:
+        return bounds.units()
+    return Units(np.array(opened, dtype=np.int64), np.zeros(len(opened)))
+
+
 def declared(bounds: Bounds | None, columns: Sequence[str]) -> Declared | None:
     """The study's bounds for the agreed columns; None where it has none."""
     if bounds is None:
@@ -133,7 +140,7 @@ def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False)
     return out
 
 
-def smallest_covers(totals: Limbs) -> list[int]:
+def smallest_covers(totals: Limbs) -> tuple[int, ...]:
     """The lowest level that nobody exceeds: of all values, or of each column."""
     free = ~np.any(totals, axis=0).reshape(-1, len(LEVELS))
-    return [int(LEVELS[i]) for i in np.argmax(free, axis=1)]
+    return tuple(int(LEVELS[i]) for i in np.argmax(free, axis=1))

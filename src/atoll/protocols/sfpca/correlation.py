@@ -6,7 +6,7 @@ right side, D, is diagonal and therefore cut into small squares. R is what both 
 
 Bounds (columns lie in [-1, 1]): S_jj <= 1 and S_jj d_j^2 <= 1 whatever the data, so by Cauchy-Schwarz
 |S_ij d_j| <= 1 and |R_ij| <= 1, constant columns included. Rounding moves an entry of R by less than
-2^-80, and S_jj d_j^2 by less than 2^-70 from one.
+2^-90, and S_jj d_j^2 by less than 2^-78 from one.
 
 A column without variance has a row of zeros in R. The trace of R is so the number of columns that vary:
 the total variance, an output. A column that varies so little that d_j falls short (a standard deviation
@@ -26,12 +26,12 @@ from atoll.protocols.sfpca.entrywise import ROOT_BITS, groups, inverse_roots
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _MATRIX_FRACTION = 120
-_ROOT_FRACTION = 80
+_ROOT_FRACTION = 88
 _RESULT_FRACTION = 60
 _DEGREE = 1 << 14
 """Coefficients of a polynomial of the deep rings."""
 _TRACE_BITS = 44
-"""The trace is opened under noise of 2^-44: wide over rounding, narrow over a column that fell short."""
+"""The trace is opened under noise of 2^-44: wide over rounding, narrow under a column that falls short."""
 _WHOLE = 2.0**-40
 
 

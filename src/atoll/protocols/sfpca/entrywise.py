@@ -19,7 +19,7 @@ from atoll.protocols.sfpca.shared import Coefficient, Job, Machine, Shared
 
 _GROUP = 64
 """Entries of one polynomial: with more, what lies beside the diagonal outweighs what is needed."""
-ROOT_FRACTION = 110
+ROOT_FRACTION = 120
 """Fractional bits of the iteration: its rounding, 2^39 times larger at the smallest variance, then stays
 below what any opening resolves."""
 ROOT_BITS = 23

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.bounds import fitting, plan_for
 from atoll.protocols.sfpca.correlation import Standardised, standardised
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance, scatter, with_norm
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
-_HEADROOM = 1 + 2.0**-6
+HEADROOM = 1 + 2.0**-6
 """The trace is taken for a little more, so that rounded summands still add up to less than one."""
 
 
@@ -52,7 +52,12 @@ class Covariance(ABC):
     @property
     def scale(self) -> float:
         """What C is divided by."""
-        return self.total * _HEADROOM
+        return self.total * HEADROOM
+
+    @property
+    def row_error(self) -> float:
+        """Where rows are rounded rather than Gram matrices: the norm of what that may have changed."""
+        return 0.0
 
     @abstractmethod
     async def times(self, machine: Machine, P: Shared) -> Shared:
@@ -67,9 +72,7 @@ class Covariance(ABC):
 
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
-    """The form that suits the inputs; opens the total variance."""
-    if inputs.standardize:
-        return await correlation_covariance(machine, inputs, policy)
+    """From every party's Gram matrix; opens the total variance."""
     total = await total_variance(machine, inputs)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)
@@ -131,7 +134,7 @@ class GramCovariance(Covariance):
 def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> GramCovariance:
     """Every party's part of C, rounded."""
     m, n, own, f = inputs.columns, inputs.n, inputs.moments, policy.gram_fraction
-    scale = total * _HEADROOM
+    scale = total * HEADROOM
     mean_norm = sqrt(m / scale)  # columns are below one in magnitude
     mean_bits = max(0, ceil(log2(mean_norm)))
     entry_bits = max(1, ceil(log2(1 + 1 / scale)))
@@ -139,6 +142,7 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     high: Any = None
     low: Any = None
     if own is not None:
+        assert own.G is not None, "the moments were taken without a Gram matrix"
         exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
         gram = np.rint(exact * 2.0**f).astype(np.int64)
         mean = own.u.astype(float) * 2.0**-DATA_FRACTION / (n * sqrt(scale))
@@ -163,18 +167,14 @@ class CorrelationCovariance(Covariance):
         """P C, one product: the columns are centred already."""
         uses = self.policy.iterations + 1
         job = Job(((P, self.C),), "wide", self.policy.sketch_fraction, 1, "P C", right_uses=uses)
-        try:
-            plan_for(machine.parties, job)
-        except ParameterError:
-            job = replace(job, ring="deep")
-        return (await machine.products([job]))[0]
+        return (await machine.products([fitting(machine.parties, job)]))[0]
 
 
 async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:
     """The correlation matrix over its trace, rounded like everybody's Gram matrices."""
     table = await standardised(machine, *await scatter(machine, inputs))
     check_variance(table.varying)
-    scale = table.varying * _HEADROOM
+    scale = table.varying * HEADROOM
     R = table.R.times_power_of_two(table.halvings)
     # One digit more than Gram matrices have makes up for the coordinator's share, which is rounded too.
     C = machine.combine([(1 / scale, R)], fraction=policy.gram_fraction + 1, bits=1)

@@ -50,6 +50,8 @@ class Inputs(NamedTuple):
     me: str
     moments: Moments | None
     rotation_seed: bytes | None
+    sizes: tuple[int, ...] = ()
+    """Everybody's rows, in the providers' order: public."""
     standardize: bool = False
 
     @property

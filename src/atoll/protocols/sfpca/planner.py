@@ -8,7 +8,7 @@ typical ones are assumed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, log2
 from typing import Any
 
@@ -25,15 +25,15 @@ from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
-from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import strict
 from atoll.study.model import Study
 
 _FRAME = 40
 """Bytes of a message beside its body."""
 _HUB = "coordinator"
-_ROWS = 1 << 14
-"""Rows that an island is assumed to have."""
+_ROWS, _VALUES = 1 << 14, 1 << 24
+"""Rows that an island is assumed to have, unless its table would have more values than that."""
 
 
 class Counted(Machine):
@@ -43,23 +43,33 @@ class Counted(Machine):
         self.providers = tuple(providers)
         self.parties = len(providers)
         self.everybody = frozenset({_HUB, *providers})
-        self.messages = self.provider_bytes = self.hub_bytes = self.memory = 0
+        self.messages = self.hub_bytes = self.memory = 0
+        self.sent = dict.fromkeys(self.providers, 0)
+        self.keys: set[tuple[go.Ring, Group]] = set()
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
         self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
 
     # ---- messages ----
 
-    def gathered(self, size: int, senders: int | None = None) -> None:
-        """A message of every provider (or some) to the coordinator; sizes are the largest provider's."""
-        self.messages += self.parties if senders is None else senders
-        self.provider_bytes += size + _FRAME
+    @property
+    def provider_bytes(self) -> int:
+        """What the busiest provider sends."""
+        return max(self.sent.values())
+
+    def gathered(self, size: int, senders: Iterable[str] | None = None) -> None:
+        """A message of every provider (or some) to the coordinator."""
+        names = list(self.providers if senders is None else senders)
+        self.messages += len(names)
+        for name in names:
+            self.sent[name] += size + _FRAME
         self.hub_depth = max(self.hub_depth, self.provider_depth + 1)
 
-    def broadcast(self, size: int) -> None:
-        """A message of the coordinator to every provider."""
-        self.messages += self.parties
-        self.hub_bytes += self.parties * (size + _FRAME)
+    def broadcast(self, size: int, receivers: int | None = None) -> None:
+        """A message of the coordinator to every provider, or to some."""
+        count = self.parties if receivers is None else receivers
+        self.messages += count
+        self.hub_bytes += count * (size + _FRAME)
         self.provider_depth = max(self.provider_depth, self.hub_depth + 1)
 
     # ---- the machine ----
@@ -77,48 +87,58 @@ class Counted(Machine):
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
-        plans = [plan_for(self.parties, job) for job in jobs]
-        self._encrypt(jobs, plans)
-        senders = [self._senders(job) for job in jobs]
-        for plan, count in zip(plans, senders, strict=True):
+        groups = [concerned(frozenset(self.providers), job) for job in jobs]
+        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        self._agree_keys(plans, groups)
+        self._encrypt(jobs, plans, groups)
+        for job, plan in zip(jobs, plans, strict=True):
             y, ring = plan.layouts[0], plan.ring
             useful = ring.residues_size(y.rows * y.cols)
-            self.gathered(useful + y.out_polys * ring.poly_size, count)
-        for plan in plans:
-            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size)
-        for plan in plans:
+            self.gathered(useful + y.out_polys * ring.poly_size, self._senders(job))
+        for plan, group in zip(plans, groups, strict=True):
+            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size, len(group))
+        for plan, group in zip(plans, groups, strict=True):
             y = plan.layouts[0]
-            self.gathered(plan.ring.residues_size(y.rows * y.cols))
+            self.gathered(plan.ring.residues_size(y.rows * y.cols), group)
         return [
             Shared(
                 (p.layouts[0].rows, p.layouts[0].cols),
                 j.fraction,
                 j.bits,
                 p.clearing.share_words,
-                self.everybody,
+                group | {_HUB},
             )
-            for j, p in zip(jobs, plans, strict=True)
+            for j, p, group in zip(jobs, plans, groups, strict=True)
         ]
 
-    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths]) -> None:
+    def _agree_keys(self, plans: Sequence[Widths], groups: Sequence[Group]) -> None:
+        """The keys of all providers are there from the start; those of some are sent when needed."""
+        for plan, group in zip(plans, groups, strict=True):
+            if len(group) < self.parties and (plan.ring, group) not in self.keys:
+                self.keys.add((plan.ring, group))
+                # Nobody waits for it: it travels while left sides are encrypted.
+                self.messages += len(group)
+                self.hub_bytes += len(group) * (plan.ring.poly_size + _FRAME)
+
+    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths], groups: Sequence[Group]) -> None:
         sizes = []
-        for job, plan in zip(jobs, plans, strict=True):
+        for job, plan, group in zip(jobs, plans, groups, strict=True):
             for (x, _), y, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
-                key = (plan.ring, y.block_rows, y.block_inner, y.block_cols, shift)
+                key = (plan.ring, group, y.block_rows, y.block_inner, y.block_cols, shift)
                 words = 8 * plan.ring.degree * plan.ring.limbs
                 held = 2 * (y.left_polys + y.out_polys) + self.parties * (y.left_polys + y.out_polys)
                 self.memory = max(self.memory, words * held)
                 if key not in x.kept:
                     x.kept[key] = True
-                    sizes.append(y.left_polys * plan.ring.poly_size)
-        for size in sizes:
-            self.gathered(size)
-        for size in sizes:
-            self.broadcast(size)
+                    sizes.append((y.left_polys * plan.ring.poly_size, group))
+        for size, group in sizes:
+            self.gathered(size, group)
+        for size, group in sizes:
+            self.broadcast(size, len(group))
 
-    def _senders(self, job: Job) -> int:
+    def _senders(self, job: Job) -> list[str]:
         matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
-        return sum(any(p in y.holders for y in matrices) for p in self.providers)
+        return [p for p in self.providers if any(p in y.holders for y in matrices)]
 
     def combine(
         self,
@@ -187,7 +207,8 @@ class Counted(Machine):
         hub, guests = _HUB in receivers, len(receivers) - len(to) - (_HUB in receivers)
         outside = guests + hub
         self.messages += (outside + len(to)) * (self.parties + 1) - len(to) - hub
-        self.provider_bytes += size * (outside + len(to) - (len(to) == self.parties))
+        for name in self.providers:
+            self.sent[name] += size * (outside + len(to) - (name in to))
         self.hub_bytes += size * (guests + len(to))
         latest = max(self.hub_depth, self.provider_depth) + 1
         if to:
@@ -217,12 +238,14 @@ def expect(study: Study, d: int) -> Expectation:
     _count_keys(machine)
     found = asyncio.run(_run(machine, recipe, k, d, p.standardize))
     rounds = _count_outputs(study, machine, found, d)
-    total = machine.provider_bytes * len(providers) + machine.hub_bytes
+    total = sum(machine.sent.values()) + machine.hub_bytes
     return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)
 
 
 async def _run(machine: Counted, recipe: str, k: int, d: int, standardize: bool) -> Any:
-    inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None, standardize)
+    rows = min(_ROWS, _VALUES // d)
+    sizes = (rows,) * machine.parties
+    inputs = Inputs(sum(sizes), d, machine.providers, "nobody", None, None, sizes, standardize)
     if recipe == "direct":
         return await direct(machine, inputs, k)
     return await strict(machine, inputs, k, POLICIES[recipe])
@@ -231,7 +254,8 @@ async def _run(machine: Counted, recipe: str, k: int, d: int, standardize: bool)
 def _count_range(study: Study, machine: Counted, columns: int) -> None:
     cost = secure_sums.expected(study, machine.parties, [columns * len(LEVELS)])
     machine.messages += cost.messages
-    machine.provider_bytes += cost.bytes_per_contributor
+    for name in machine.sent:
+        machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
     machine.hub_depth = machine.provider_depth + 1

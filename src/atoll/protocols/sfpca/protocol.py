@@ -38,7 +38,14 @@ from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
+from atoll.protocols.sfpca.moments import (
+    Moments,
+    exact_moments,
+    on_grid,
+    quick_moments,
+    row_moments,
+    total_moments,
+)
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
     SFPCAParameters,
@@ -48,6 +55,7 @@ from atoll.protocols.sfpca.parameters import (
 )
 from atoll.protocols.sfpca.planner import expect
 from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range
+from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
@@ -100,14 +108,17 @@ class Public(NamedTuple):
 # ---- steps ----
 
 
-def own_moments(X: Matrix, range_: Range, exact: bool) -> Moments:
+def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
     """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
-    sums, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    if keep_rows:
+        of_piece = row_moments
     parts = [
-        sums(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
+        of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
         for start in range(0, len(X), step)
     ]
-    return total_moments(parts)
+    rows = np.ldexp(X - range_.centre, -range_.exponent) if keep_rows else None
+    return total_moments(parts)._replace(rows=rows)
 
 
 def variances(found: Found, public: Public) -> Variances:
@@ -155,7 +166,8 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     k = components_for(p, sum(rows), len(agreed.names))
     public = Public(agreed.names, agreed.named, rows, range_, k)
     exact = p.standardize or attempts(p, k, len(agreed.names)) == ("direct",)
-    moments = await net.compute(own_moments, X, range_, exact)
+    keep_rows = not exact and prefers_rows(rows, len(agreed.names))
+    moments = await net.compute(own_moments, X, range_, exact, keep_rows)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, moments)
     known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
     known |= await _scores(study, machine, public, found, X)
@@ -269,7 +281,7 @@ async def _find(
         await machine.set_up()
         seed = own("rotation", fresh_seed) if moments is not None else None
         names = tuple(str(a) for a in providers)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, p.standardize)
+        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, public.rows, p.standardize)
         try:
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)

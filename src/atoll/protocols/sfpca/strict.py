@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from atoll.protocols.sfpca.certificate import PublicTerms, certify
-from atoll.protocols.sfpca.covariance import POLICIES, Policy, covariance
+from atoll.protocols.sfpca.covariance import POLICIES, Policy
 from atoll.protocols.sfpca.direct import (
     ROTATION_FRACTION,
     Found,
@@ -25,6 +25,7 @@ from atoll.protocols.sfpca.direct import (
 )
 from atoll.protocols.sfpca.polynomials import STEP_BITS, Basis, evaluate, schedule, times_m
 from atoll.protocols.sfpca.rotations import gaussians
+from atoll.protocols.sfpca.rows import covariance
 from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
 
 OVERSAMPLING = 24
@@ -47,7 +48,12 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     opened = await machine.opened(small.Z, smudge_bits=smudge_bits(machine, rho))
     theta, U = await decomposed(machine, opened)
     public = PublicTerms(
-        inputs.columns, machine.parties, policy.gram_fraction, policy.iterations, policy.schedule
+        inputs.columns,
+        machine.parties,
+        policy.gram_fraction,
+        policy.iterations,
+        policy.schedule,
+        C.row_error,
     )
     certificate = await certify(machine, small, theta, U, k, public)
     certificate.check()

@@ -14,6 +14,7 @@ from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca import direct as direct_recipe
 from atoll.protocols.sfpca import messages, parties
 from atoll.protocols.sfpca import strict as strict_recipe
+from atoll.protocols.sfpca.columns import Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES, Policy
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
 from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, row_moments
@@ -96,6 +97,24 @@ def simulate(
     names = tuple(f"p{i}/provider" for i in range(len(blocks)))
     inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed(), sizes)
     machine = simulated(parties_ or len(blocks), seed)
+    return asyncio.run(program(machine, inputs, frozenset(names))), machine
+
+
+def simulate_columns(program: Program, blocks: list[np.ndarray], *, seed: int = 0) -> Any:
+    """The same, where every block holds columns of the same rows."""
+    X = np.hstack(blocks)
+    n, m = X.shape
+    names = tuple(f"p{i}/provider" for i in range(len(blocks)))
+    starts = np.cumsum([0, *(block.shape[1] for block in blocks)])
+    held = [
+        own_columns(on_grid(block, exponent_of(X), DATA_FRACTION), start, m)
+        for block, start in zip(blocks, starts, strict=False)
+    ]
+    tables = {name: table for name, (_, table) in zip(names, held, strict=True)}
+    split = Split(n, names, tuple(block.shape[1] for block in blocks), DATA_FRACTION, tables)
+    u, squares = sum(moments.u for moments, _ in held), sum(moments.squares for moments, _ in held)
+    inputs = Inputs(n, m, names, "everybody", Moments(n, u, squares, None), fresh_seed(), split=split)
+    machine = simulated(len(blocks), seed)
     return asyncio.run(program(machine, inputs, frozenset(names))), machine
 
 

@@ -210,10 +210,15 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         ParameterError,
         "varies by less than 1/400,000 of its range",
     ),
-    "vertical": (
-        lambda: sfpca(partition="vertical").fit([X, X]),
-        ParameterError,
-        "partition='vertical' is not",
+    "standardize whole columns": (
+        lambda: sfpca(2, standardize=True, partition="vertical").fit([X[:, :6], X[:, 6:]]),
+        StudyError,
+        "islands that hold whole columns",
+    ),
+    "partition": (
+        lambda: sfpca(partition="diagonal").fit([X, X]),
+        StudyError,
+        "split by partition='diagonal'",
     ),
     "secure sum": (lambda: sfpca(secure_sum="masks").fit([X, X]), ParameterError, "means nothing"),
     "recipe": (lambda: sfpca(recipe="quick").fit([X, X]), ParameterError, "no recipe 'quick'"),

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from atoll.data.island import Island
-from atoll.errors import ParameterError, PrivacyWarning, one_of
+from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
-from atoll.protocols.sfpca.parameters import RECIPES, small_rows
+from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_rows
 from atoll.study.model import Study
 
 _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -22,7 +22,6 @@ _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
 _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
     "eigen": ("masked", "the eigenproblem is solved in the clear after secret rotations"),
-    "partition": ("horizontal", "islands hold rows"),
 }
 
 
@@ -46,11 +45,28 @@ def check_sfpca(options: Any) -> None:
     _plain_components(options.n_components)
 
 
+def check_alignment(tables: Mapping[str, Island]) -> None:
+    """Refuse frames of the same rows whose indexes say that they are not."""
+    frames = [(name, table.index) for name, table in tables.items() if table.index is not None]
+    for name, index in frames:
+        first, reference = frames[0]
+        if len(index) == len(reference) and not index.equals(reference):
+            raise SchemaError(
+                f"the rows of {name} have another index than those of {first}",
+                hint="partition='vertical' takes the same rows in the same order; align the frames first",
+            )
+
+
+def common_scores(fitted: Any, tables: Mapping[str, Island]) -> Any:
+    """Where islands hold columns: the projections of the common rows."""
+    if hasattr(fitted, "scores_"):
+        return next(iter(fitted.scores_.values()))
+    X = np.hstack([table.features(table.columns) for table in tables.values()])
+    return X @ fitted.components_.T - fitted.offset_
+
+
 def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
     """Islands as providers, a keyless coordinator, and the caller as consumer."""
-    release = dict(_RELEASES[options.release])
-    if options.standardize and "components" in release:
-        del release["scores"]  # with the components, an island's scores would tell it the scales
     public = dict.fromkeys(("explained_variance", "n_samples", "certificate"), ("provider", "consumer"))
     return Study(
         name="PCA",
@@ -62,8 +78,18 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
             "standardize": bool(options.standardize),
             "bounds": plain_bounds(options.bounds),
         },
-        release=release | public,
+        partition=options.partition,
+        release=_releases(options) | public,
     )
+
+
+def _releases(options: Any) -> dict[str, tuple[str, ...]]:
+    released = dict(_RELEASES[options.release])
+    if (options.partition == VERTICAL or options.standardize) and "components" in released:
+        # A row's scores are made of all islands' columns: with the components, they would say others' parts.
+        # Of standardised columns, they would say the scales.
+        del released["scores"]
+    return released
 
 
 def _plain_components(n_components: Any) -> int | None:

@@ -116,10 +116,14 @@ def fitting(parties: int, job: Job) -> Job:
 
 
 def fitting_all(parties: int, jobs: Sequence[Job]) -> list[Job]:
-    """Jobs with one left side in one ring, with blocks and a shift that serve all: it is encrypted once."""
+    """Jobs with one left side in one ring, with blocks and a shift that serve all: it is encrypted once.
+
+    The left side may have parts: then every job has a term for each of them.
+    """
     left, cols = jobs[0].terms[0][0], tuple(job.terms[0][1].shape[1] for job in jobs)
+    inner = tuple(x.shape[1] for x, _ in jobs[0].terms)
     for name in ("wide", "deep"):
-        blocks = layout_for(family(name)[0], left.shape[0], (left.shape[1],), cols, jobs[0].right_uses)
+        blocks = layout_for(family(name)[0], left.shape[0], inner, cols, jobs[0].right_uses)
         cut = [replace(job, ring=name, blocks=blocks) for job in jobs]
         try:
             shift = max(plan_for(parties, job).shifts[0] for job in cut)

@@ -16,7 +16,14 @@ import numpy as np
 from atoll.errors import ParameterError
 from atoll.protocols.sfpca.bounds import fitting, plan_for
 from atoll.protocols.sfpca.correlation import Standardised, standardised
-from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance, scatter, with_norm
+from atoll.protocols.sfpca.direct import (
+    DATA_FRACTION,
+    Inputs,
+    check_variance,
+    column_sums,
+    scatter,
+    with_norm,
+)
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
@@ -172,7 +179,8 @@ class CorrelationCovariance(Covariance):
 
 async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:
     """The correlation matrix over its trace, rounded like everybody's Gram matrices."""
-    table = await standardised(machine, *await scatter(machine, inputs))
+    S, _ = await scatter(machine, inputs)
+    table = await standardised(machine, S, column_sums(machine, inputs))
     check_variance(table.varying)
     scale = table.varying * HEADROOM
     R = table.R.times_power_of_two(table.halvings)

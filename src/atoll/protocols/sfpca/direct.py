@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.errors import MessageError, ParameterError
+from atoll.protocols.sfpca import columns
 from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
 from atoll.protocols.sfpca.correlation import Standardised, standardised
 from atoll.protocols.sfpca.moments import Moments
 from atoll.protocols.sfpca.rotations import rotation
-from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
 
 DATA_FRACTION = 60
 ROTATION_FRACTION = 120
@@ -52,6 +53,8 @@ class Inputs(NamedTuple):
     rotation_seed: bytes | None
     sizes: tuple[int, ...] = ()
     """Everybody's rows, in the providers' order: public."""
+    split: columns.Split | None = None
+    """Where parties own columns: whose stand where, and this role's own."""
     standardize: bool = False
 
     @property
@@ -62,16 +65,19 @@ class Inputs(NamedTuple):
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
-    S, u = await scatter(machine, inputs)
-    table = await standardised(machine, S, u) if inputs.standardize else None
+    S, unit = await scatter(machine, inputs)
+    table = await standardised(machine, S, column_sums(machine, inputs)) if inputs.standardize else None
     if table is None:
         total = await _opened_trace(machine, S)
-        unit, right = inputs.padding**2, [at_fraction(machine, u, ROTATION_FRACTION, bits=1)]
+        u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
+        right = [at_fraction(machine, u, ROTATION_FRACTION, bits=1)]
     else:
-        S, total = table.R, table.varying * 2.0**-table.halvings
-        unit, right = 2.0**table.halvings, []
+        S, unit, right = table.R, 2.0**table.halvings, []
+        total = table.varying / unit
     check_variance(total)
     exponent = -frexp(total)[1]
+    if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
+        check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
     H = await joint_rotation(machine, inputs, inputs.columns)
     wide = machine.beside([C, *right])
@@ -124,18 +130,31 @@ async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
     return values, U
 
 
-async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared]:
-    """(n G - u u^T) / 2^2e, exactly, and u / 2^e, where 2^e is the next power of two above n."""
+async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
+    """A multiple of the covariance, exactly, with a trace of at most m; and what it is to be multiplied by.
+
+    (n G - u u^T) / 2^2e where parties own rows, 2^e being the next power of two above n.
+    """
     m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    if inputs.split is not None:
+        return await columns.scatter(machine, inputs.split), 2.0**e / inputs.n
     f = DATA_FRACTION + e
-    column = None if own is None else own.u.reshape(m, 1)
     row = None if own is None else -own.u.reshape(1, m)
     gram = None if own is None else inputs.n * own.G
-    u = machine.private(None, column, (m, 1), f, 1)
+    u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
     S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
-    return S, u
+    return S, (2.0**e / inputs.n) ** 2
+
+
+def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Shared:
+    """u / 2^e, with no fewer fractional bits than asked for."""
+    m, own = inputs.columns, inputs.moments
+    fraction = DATA_FRACTION + ceil(log2(inputs.n))
+    more = max(0, least_fraction - fraction)
+    column = None if own is None else own.u.reshape(m, 1) << more
+    return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
 async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:

@@ -8,6 +8,8 @@ from atoll.protocols.sfpca.ranges import check_bounds
 from atoll.study.model import Parameters, Study
 
 COORDINATOR = "coordinator"
+VERTICAL = "vertical"
+"""The partition in which islands hold columns of the same rows."""
 RECIPES = ("auto", "strict", "direct", "fast", "accurate")
 DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
@@ -48,22 +50,29 @@ def components_for(p: SFPCAParameters, n: int, m: int) -> int:
 
 
 def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
-    """What is run, one after the other while certificates refuse: "direct", or a policy of strict."""
+    """What is run, one after the other while certificates refuse: "direct", or a policy of strict.
+
+    Every role decides for itself, so this rests on nothing but the study and the shape of the tables.
+    """
     if p.standardize and m > MAX_STANDARDISED:
         raise ParameterError(
             f"standardize=True is for up to {MAX_STANDARDISED} columns, the tables have {m}",
             hint="divide the columns by public numbers beforehand",
         )
-    direct = p.recipe == "direct" or (p.recipe == "auto" and m <= k + DIRECT_MARGIN)
-    if direct and m > MAX_DIRECT:
-        raise ParameterError(
-            f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
-            hint="recipe='strict', and fewer components",
-        )
-    if direct:
+    if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
+        if m > MAX_DIRECT:
+            raise ParameterError(
+                f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
+                hint="recipe='strict', and fewer components",
+            )
         return ("direct",)
     first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
     return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def direct_shows_no_more(k: int, m: int) -> bool:
+    """Whether strict would open nearly as many numbers as direct; direct then costs less in all respects."""
+    return m <= k + DIRECT_MARGIN
 
 
 def small_rows(k: int) -> int:
@@ -84,6 +93,12 @@ def check(study: Study) -> None:
     if p.recipe not in RECIPES:
         raise StudyError(
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
+        )
+    if p.standardize and study.partition == VERTICAL:
+        raise StudyError(
+            "standardize is not for islands that hold whole columns",
+            hint="each island can standardise its own columns beforehand, without anybody's help",
+            path=("parameters", "standardize"),
         )
     both = [a for a in study.receivers("scores") if study.releases("components", a)]
     if p.standardize and both:

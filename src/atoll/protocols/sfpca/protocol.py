@@ -14,7 +14,8 @@ it exactly); who the study names, components and offset; a provider its own scor
 Deviations (docs/protocols/sfpca.md gives the reasons): the sketch is Gaussian; matrices are encoded in
 coefficients, so there are no rotation or relinearisation keys; bootstrapping is a refresh by masked
 shares; QR is a matrix polynomial; the small eigenproblem is solved in the clear after a secret rotation
-(the paper's step 6 stays encrypted).
+(the paper's step 6 stays encrypted). Where islands hold columns (the paper's D.2, :mod:`vertical`), there
+are the same roles and steps, and each party subtracts its own means.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
 from atoll.protocols.sfpca import messages, openings, parties, ranges
 from atoll.protocols.sfpca.certificate import Certificate
+from atoll.protocols.sfpca.columns import Deviations, Split, check_common_rows, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import (
     Moments,
@@ -48,6 +51,7 @@ from atoll.protocols.sfpca.moments import (
 )
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
+    VERTICAL,
     SFPCAParameters,
     attempts,
     check,
@@ -59,6 +63,7 @@ from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
+from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.randomness import fresh_seed
 from atoll.study.model import Study
 
@@ -80,7 +85,12 @@ OUTPUTS = {
     "n_samples": Output(
         ("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"
     ),
-    "scores": Output(("scores",), (PROVIDER,), PROVIDER, "every row's projection, to the row's owner only"),
+    "scores": Output(
+        ("scores",),
+        (PROVIDER,),
+        PROVIDER,
+        "every row's projection, to the row's owner only; where islands hold columns, to those named",
+    ),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
     ),
@@ -99,13 +109,36 @@ class Public(NamedTuple):
     rows: tuple[int, ...]
     range: Range
     k: int
+    widths: tuple[int, ...] = ()
+    """Where islands hold columns: how many each of them has."""
 
     @property
     def n(self) -> int:
-        return sum(self.rows)
+        return joint_rows(self.rows, self.widths)
+
+
+class Held(NamedTuple):
+    """What a provider has formed of its own table; the last only where islands hold columns."""
+
+    moments: Moments
+    deviations: Deviations | None = None
 
 
 # ---- steps ----
+
+
+def joint_rows(rows: Sequence[int], widths: tuple[int, ...]) -> int:
+    """n: the islands' rows together, or the rows that they have in common."""
+    return rows[0] if widths else sum(rows)
+
+
+def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
+    """A provider's own sums, on the public grid."""
+    if not public.widths:
+        keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
+        return Held(own_moments(X, public.range, exact, keep_rows))
+    A = on_grid(X - public.range.centre[own], public.range.exponent, DATA_FRACTION)
+    return Held(*own_columns(A, own.start, len(public.columns)))
 
 
 def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
@@ -136,9 +169,13 @@ def certified(recipe: str, certificate: Certificate) -> Certified:
 def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
     """Components with deterministic signs, and the offset of the original columns."""
     signed = deterministic_signs(components)
-    signs = np.where((signed * components).sum(axis=1) < 0, -1.0, 1.0)
-    whole = None if offset is None else signs * offset[:, 0] * unit + signed @ centre
+    whole = None if offset is None else signs(components) * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
+
+
+def signs(components: Floats) -> Floats:
+    """What turns the components into those with deterministic signs."""
+    return np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
 
 
 def project(X: Matrix, known: Outputs) -> Matrix:
@@ -151,50 +188,60 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
-    agreed = await handshake.announce(net, island, hub, p.columns, None)
-    X = island.features(agreed.names)
-    await net.compute(ranges.check_table, X, island, agreed.names)
-    bounds = ranges.declared(p.bounds, agreed.names)
+    agreed, names = await _announce(net, study, island, p)
+    X = island.features(names)
+    await net.compute(ranges.check_table, X, island, names)
+    bounds, own = ranges.declared(p.bounds, agreed.names), _own_place(study, net.me, agreed.widths)
     if bounds is not None:
-        bounds.check(X, island, agreed.names)
+        bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
     opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
     if p.standardize:
         X = ranges.units(bounds, opened).applied(X)
-    range_ = _range_for(p, bounds, opened, len(agreed.names))
-    k = components_for(p, sum(rows), len(agreed.names))
-    public = Public(agreed.names, agreed.named, rows, range_, k)
-    exact = p.standardize or attempts(p, k, len(agreed.names)) == ("direct",)
-    keep_rows = not exact and prefers_rows(rows, len(agreed.names))
-    moments = await net.compute(own_moments, X, range_, exact, keep_rows)
-    recipe, machine, found = await _find(net, study, record, public, parties.Provider, moments)
-    known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
-    known |= await _scores(study, machine, public, found, X)
-    if study.releases("scores", net.me) and study.releases("components", net.me):
-        known["scores"] = {island.name: await net.compute(project, X, known)}
+    m = len(agreed.names)
+    range_ = _range_for(p, bounds, opened, m)
+    k = components_for(p, joint_rows(rows, agreed.widths), m)
+    public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
+    exact = p.standardize or attempts(p, k, m) == ("direct",)
+    held = await net.compute(own_sums, X, public, own, exact)
+    recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
+    model_, turned = await _release_model(study, machine, public, found)
+    known = _opened(study, public, found, recipe) | model_
+    if agreed.widths:
+        known |= await _common_scores(study, machine, public, found, held, turned)
+    else:
+        known |= await _own_scores(study, machine, public, found, X)
+        if study.releases("scores", net.me) and study.releases("components", net.me):
+            known["scores"] = {island.name: await net.compute(project, X, known)}
     return learned(study, net.me, OUTPUTS, known)
 
 
 async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
-    agreed = await handshake.check(net, providers, p.columns)
+    agreed = await _check_columns(net, study, p)
     counts = await net.gather(RowCount, providers)
     rows = tuple(counts[a].n for a in providers)
-    k = components_for(p, sum(rows), len(agreed.names))
+    if agreed.widths:
+        check_common_rows(providers, rows)
+    k = components_for(p, joint_rows(rows, agreed.widths), len(agreed.names))
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
     levels = len(agreed.names) if p.standardize else 1
     opened = () if bounds else await _open_range(net, study, record, levels)
     range_ = _range_for(p, bounds, opened, len(agreed.names))
-    public = Public(agreed.names, agreed.named, rows, range_, k)
+    public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
     for address in study.who(CONSUMER):
         await _send_public(net, study, address, public, found, recipe, names)
-    known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
-    known |= await _scores(study, machine, public, found, None)
+    model_, turned = await _release_model(study, machine, public, found)
+    known = _opened(study, public, found, recipe) | model_
+    if agreed.widths:
+        await _common_scores(study, machine, public, found, None, turned)
+    else:
+        await _own_scores(study, machine, public, found, None)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -244,6 +291,29 @@ async def _agree_range(
     return exponents
 
 
+async def _announce(
+    net: Network, study: Study, island: Island, p: SFPCAParameters
+) -> tuple[handshake.JoinedColumns, tuple[str, ...]]:
+    """The joint table's columns, and those that this island has of them: all, or its own."""
+    if study.partition == VERTICAL:
+        return await handshake.announce_own(net, island, study.the(COORDINATOR), p.columns)
+    agreed = await handshake.announce(net, island, study.the(COORDINATOR), p.columns, None)
+    return handshake.JoinedColumns(agreed.names, (), agreed.named), agreed.names
+
+
+async def _check_columns(net: Network, study: Study, p: SFPCAParameters) -> handshake.JoinedColumns:
+    if study.partition == VERTICAL:
+        return await handshake.check_joined(net, study.who(PROVIDER), p.columns)
+    agreed = await handshake.check(net, study.who(PROVIDER), p.columns)
+    return handshake.JoinedColumns(agreed.names, (), agreed.named)
+
+
+def _own_place(study: Study, me: Address, widths: tuple[int, ...]) -> slice:
+    """Where an island's columns stand among all."""
+    index = study.who(PROVIDER).index(me)
+    return slice(sum(widths[:index]), sum(widths[: index + 1])) if widths else slice(None)
+
+
 async def _open_range(net: Network, study: Study, record: Record, columns: int = 1) -> tuple[int, ...]:
     sums = _range_session(net, study, record, columns)
     await sums.open()
@@ -269,7 +339,7 @@ _AnyMachine = parties.Provider | parties.Coordinator
 
 
 async def _find(
-    net: Network, study: Study, record: Record, public: Public, role: _Role, moments: Moments | None
+    net: Network, study: Study, record: Record, public: Public, role: _Role, held: Held | None
 ) -> tuple[str, _AnyMachine, Found]:
     """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
@@ -279,9 +349,12 @@ async def _find(
         hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
         machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
         await machine.set_up()
-        seed = own("rotation", fresh_seed) if moments is not None else None
+        seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, public.rows, p.standardize)
+        moments, split = None if held is None else held.moments, _split(study, net.me, public, held)
+        inputs = Inputs(
+            public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
+        )
         try:
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)
@@ -290,6 +363,15 @@ async def _find(
             if recipe == planned[-1]:
                 raise
     raise AssertionError("a study plans at least one attempt")
+
+
+def _split(study: Study, me: Address, public: Public, held: Held | None) -> Split | None:
+    """Whose columns stand where, with those of this role."""
+    if not public.widths:
+        return None
+    owners = tuple(str(a) for a in study.who(PROVIDER))
+    own = {str(me): held.deviations} if held is not None and held.deviations is not None else {}
+    return Split(public.n, owners, public.widths, DATA_FRACTION, own)
 
 
 def _under(record: Record, name: str) -> Record:
@@ -319,14 +401,17 @@ def _names(public: Public, found: Found) -> Names:
     return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
 
 
-async def _release_model(study: Study, machine: _AnyMachine, public: Public, found: Found) -> Outputs:
+async def _release_model(
+    study: Study, machine: _AnyMachine, public: Public, found: Found
+) -> tuple[Outputs, Floats]:
+    """Components and offset, for whom the study names, and the signs that were given to them."""
     receivers = frozenset(str(a) for a in study.receivers("components"))
     components = await machine.released(found.components, receivers)
     offset = None if found.offset is None else await machine.released(found.offset, receivers)
     if components is None:
-        return {}
+        return {}, np.ones(public.k)
     names = _names(public, found)
-    return model(components, offset, names.offset_unit, public.range.centre, names)
+    return model(components, offset, names.offset_unit, public.range.centre, names), signs(components)
 
 
 async def _send_public(
@@ -344,10 +429,26 @@ async def _send_public(
         await net.send(to, names)
 
 
-# ---- scores without components ----
+# ---- scores ----
 
 
-async def _scores(
+async def _common_scores(
+    study: Study, machine: _AnyMachine, public: Public, found: Found, held: Held | None, turned: Floats
+) -> Outputs:
+    """W X^T of the rows that all islands have in common, released to whom the study names."""
+    receivers = frozenset(str(a) for a in study.receivers("scores"))
+    split = _split(study, machine.net.me, public, held)
+    mine = []
+    for job in score_jobs(machine, found.components, split) if receivers and split else ():
+        (made,) = await machine.products([job])
+        block = await machine.released(made, receivers)
+        if block is not None:
+            mine.append(block.T)
+    unit = 2.0**public.range.exponent * turned
+    return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
+
+
+async def _own_scores(
     study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
@@ -384,12 +485,20 @@ PROTOCOL = Protocol(
     roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({COORDINATOR}),
-    messages=(*handshake.MESSAGES, *messages.MESSAGES, Variances, SampleCount),
+    messages=(
+        *handshake.MESSAGES,
+        handshake.JoinedColumns,
+        *messages.MESSAGES,
+        Variances,
+        SampleCount,
+    ),
     parameters=SFPCAParameters,
     outputs=OUTPUTS,
     learns=learns,
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
+    partitions=("horizontal", VERTICAL),
     expect=expect,
+    forecast=forecast,
     check=check,
 )

@@ -64,6 +64,10 @@ class Declared(NamedTuple):
         """Midpoints, and the power of two that covers each column."""
         return Units(np.frexp((self.high - self.low) / 2)[1].astype(np.int64), (self.low + self.high) / 2)
 
+    def of(self, own: slice) -> Declared:
+        """The bounds of one party's columns."""
+        return Declared(self.low[own], self.high[own])
+
     def check(self, X: Matrix, island: Island, columns: Sequence[str]) -> None:
         """Refuse values beyond their declared range, naming island, column and row."""
         wrong = np.argwhere((self.low > X) | (self.high < X))

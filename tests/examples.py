@@ -145,6 +145,14 @@ def sfpca_columns_scores() -> Example:
     return sfpca_columns({"scores": ("provider",), "explained_variance": ("coordinator",)}, bounds=64.0)
 
 
+def sfpca_encrypted() -> Example:
+    """Components to nobody: a share for every holder."""
+    example = sfpca(bounds=64.0)
+    release = {"encrypted": ("provider", "coordinator"), "explained_variance": ("provider",)}
+    roles = parties(example.islands, "provider", "coordinator")
+    return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -247,6 +255,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-columns": sfpca_columns,
     "sfpca-columns-consumer": sfpca_columns_consumer,
     "sfpca-columns-scores": sfpca_columns_scores,
+    "sfpca-encrypted": sfpca_encrypted,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

@@ -195,6 +195,9 @@ def test_a_provider_may_not_have_both_components_and_scores() -> None:
     both = structs.replace(study, release={**study.release, "scores": ("provider",)})
     with pytest.raises(StudyError, match="together say the standard deviations"):
         parameters.check(both)
+    kept = structs.replace(study, release={"encrypted": ("provider", "coordinator")})
+    with pytest.raises(StudyError, match="do not stay encrypted"):
+        parameters.check(kept)
 
 
 def test_the_disclosure_says_what_standardising_opens() -> None:

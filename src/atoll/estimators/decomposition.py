@@ -89,8 +89,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
         "auto", "strict" and "fast" try once more accurately where the certificate refuses.
-    release : "components" or "scores"
-        SF-PCA: components to all islands and the caller, or only each island's own projections to it.
+    release : "components", "scores" or "encrypted"
+        SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
+        nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
     bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
         SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
     engine : LocalEngine, optional
@@ -357,6 +358,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             self._check_scales("fit_transform")
         self.fit(islands, y)
         tables = as_islands(islands)
+        if self.protocol == "sfpca" and self.release == "encrypted":
+            return list(self.encrypted_.project(tables).values())
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
         if self.protocol == "sfpca" and self.partition == VERTICAL:
@@ -391,7 +394,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol == "sfpca":
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
-                hint="transform works without it; protocol='pppca' gives the mean",
+                hint=("" if self.standardize else "transform works without it; ")
+                + "protocol='pppca' gives the mean",
             )
 
     def _check_scales(self, what: str) -> None:
@@ -403,6 +407,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _check_joint_model(self) -> None:
         check_is_fitted(self, "result_")
+        if self.protocol == "sfpca" and self.release == "encrypted":
+            raise NotReleased(
+                "the components stay encrypted (release='encrypted')",
+                hint="encrypted_.project(islands) projects rows, encrypted_.open() opens the components",
+            )
         if self.protocol == "sfpca" and self.release == "scores":
             raise NotReleased(
                 "the components were released to nobody (release='scores')",

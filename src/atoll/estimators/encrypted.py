@@ -12,12 +12,14 @@ import numpy as np
 from atoll.data.island import Island
 from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
+from atoll.estimators.encrypted_model import EncryptedModel
 from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_rows
 from atoll.study.model import Study
 
 _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
     "components": {"components": ("provider", "consumer"), "scores": ("provider",)},
     "scores": {"scores": ("provider",)},
+    "encrypted": {"encrypted": ("provider", "coordinator")},
 }
 _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
@@ -138,6 +140,9 @@ def take_sfpca(fitted: Any) -> None:
     fitted.singular_values_ = np.sqrt(fitted.explained_variance_ * (fitted.n_samples_ - 1))
     fitted.certificate_ = dict(result["certificate"])
     fitted.n_components_ = len(fitted.explained_variance_)
+    if fitted.release == "encrypted":
+        fitted.encrypted_ = EncryptedModel.of_run(result.study, fitted.learned_, fitted.engine)
+        return
     if "scores" in result:
         fitted.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
     if fitted.release == "scores":

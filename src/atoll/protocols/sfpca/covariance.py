@@ -24,6 +24,7 @@ from atoll.protocols.sfpca.direct import (
     scatter,
     with_norm,
 )
+from atoll.protocols.sfpca.moments import check_moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
@@ -80,6 +81,7 @@ class Covariance(ABC):
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """From every party's Gram matrix; opens the total variance."""
+    check_moments(inputs.moments, DATA_FRACTION)
     total = await total_variance(machine, inputs)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)
@@ -179,6 +181,7 @@ class CorrelationCovariance(Covariance):
 
 async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:
     """The correlation matrix over its trace, rounded like everybody's Gram matrices."""
+    check_moments(inputs.moments, DATA_FRACTION)
     S, _ = await scatter(machine, inputs)
     table = await standardised(machine, S, column_sums(machine, inputs))
     check_variance(table.varying)

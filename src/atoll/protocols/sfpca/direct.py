@@ -15,7 +15,7 @@ from atoll.errors import MessageError, ParameterError
 from atoll.protocols.sfpca import columns
 from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
 from atoll.protocols.sfpca.correlation import Standardised, standardised
-from atoll.protocols.sfpca.moments import Moments
+from atoll.protocols.sfpca.moments import Moments, check_moments
 from atoll.protocols.sfpca.rotations import rotation
 from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
 
@@ -65,6 +65,8 @@ class Inputs(NamedTuple):
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
+    if inputs.split is None:
+        check_moments(inputs.moments, DATA_FRACTION)
     S, unit = await scatter(machine, inputs)
     table = await standardised(machine, S, column_sums(machine, inputs)) if inputs.standardize else None
     if table is None:

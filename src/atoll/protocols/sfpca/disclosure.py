@@ -38,7 +38,7 @@ def learns(study: Study) -> list[Disclosure]:
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
-    return said + _outputs(study, p) + _common_caveats(p) + caveats(study, p)
+    return said + _outputs(study, p) + _kept(study) + _common_caveats(p) + caveats(study, p)
 
 
 def _columns(study: Study) -> list[Disclosure]:
@@ -93,7 +93,7 @@ def spectrum_words(p: SFPCAParameters) -> str:
     k = p.n_components
     ritz = (
         f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
-        "the explained variances, and two numbers that certify the accuracy"
+        "the explained variances, and one number that certifies the accuracy"
     )
     if p.recipe == "direct" or k is None:
         return all_
@@ -140,6 +140,15 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
             more = (messages.RowCounts,) if output == "n_samples" else ()
             said.append(Disclosure(CONSUMER, words, (kind, *more)))
     return said
+
+
+def _kept(study: Study) -> list[Disclosure]:
+    if not study.receivers("encrypted"):
+        return []
+    words = (
+        "a share of components and offset: random by itself; all providers and the coordinator, together, "
+    )
+    return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
 
 
 def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:

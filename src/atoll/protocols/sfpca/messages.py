@@ -41,7 +41,6 @@ class Certified(Message, frozen=True):
     recipe: str
     bound: float
     tau: float
-    shortfall: float
 
 
 # ---- of the machines; bodies are megabytes, and views of a message's bytes ----

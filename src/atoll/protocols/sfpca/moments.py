@@ -96,6 +96,27 @@ def total_moments(parts: Iterable[Moments]) -> Moments:
     return Moments(n, u, squares, G)
 
 
+def check_moments(own: Moments | None, fraction: int) -> None:
+    """Refuse sums that no rows within [-1, 1] have: every bound of the run is derived from those of rows."""
+    if own is None:
+        return
+    one, G = 1 << fraction, own.G.astype(np.float64)
+    limit = float(own.n * one**2)
+    diagonal, near = np.diagonal(G), 1 + 2.0**-30
+    wrong = (
+        any(abs(int(v)) > own.n * one for v in own.u)
+        or not np.all((diagonal >= 0) & (diagonal <= limit * near))
+        or np.any(own.u.astype(np.float64) ** 2 > own.n * diagonal * near)
+        or np.any(np.outer(diagonal, diagonal) * near < G**2)
+        or abs(float(own.squares) - diagonal.sum()) > diagonal.sum() * 2.0**-30
+    )
+    if wrong:
+        raise RangeOverflow(
+            "an island's sums are not those of rows within the declared range; nothing was sent",
+            hint="the sums were not made by this version of Atoll, or the memory is damaged",
+        )
+
+
 def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:
     """Signed digits of 20 bits with the place of their last bit, without those all zero."""
     common = int(np.bitwise_or.reduce(A, axis=None)) if A.size else 0

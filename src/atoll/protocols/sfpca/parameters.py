@@ -94,20 +94,8 @@ def check(study: Study) -> None:
         raise StudyError(
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
         )
-    if p.standardize and study.partition == VERTICAL:
-        raise StudyError(
-            "standardize is not for islands that hold whole columns",
-            hint="each island can standardise its own columns beforehand, without anybody's help",
-            path=("parameters", "standardize"),
-        )
-    both = [a for a in study.receivers("scores") if study.releases("components", a)]
-    if p.standardize and both:
-        raise StudyError(
-            f"{both[0].party} would have components and scores of standardised columns, which together "
-            "say the standard deviations",
-            hint="release one of them to a provider",
-            path=("release", "scores"),
-        )
+    if p.standardize:
+        _check_standardised(study)
     if len(study.who("provider")) > MAX_PROVIDERS:
         raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))
     if study.secure_sum != "shares" or study.sum_options:
@@ -116,7 +104,49 @@ def check(study: Study) -> None:
             hint='leave secure_sum out, or "shares"',
             path=("study", "secure_sum"),
         )
+    _check_shares(study)
+    if study.partition == VERTICAL and study.receivers("encrypted"):
+        raise StudyError(
+            "components stay encrypted for islands that hold rows only",
+            hint='release the components, or partition = "horizontal"',
+            path=("release", "encrypted"),
+        )
     try:
         check_bounds(p.bounds)
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
+
+
+def _check_shares(study: Study) -> None:
+    holders = {*study.who("provider"), *study.who(COORDINATOR)}
+    keeping = holders & set(study.receivers("encrypted"))
+    if keeping and keeping != holders:
+        raise StudyError(
+            "every provider and the coordinator keep a share of encrypted outputs, or none of them does",
+            hint='encrypted = ["provider", "coordinator"]',
+            path=("release", "encrypted"),
+        )
+
+
+def _check_standardised(study: Study) -> None:
+    """Refuse what would say the standard deviations, or needs none of this."""
+    if study.partition == VERTICAL:
+        raise StudyError(
+            "standardize is not for islands that hold whole columns",
+            hint="each island can standardise its own columns beforehand, without anybody's help",
+            path=("parameters", "standardize"),
+        )
+    if study.receivers("encrypted"):
+        raise StudyError(
+            "components of standardised columns do not stay encrypted",
+            hint="release the components, or the scores",
+            path=("release", "encrypted"),
+        )
+    both = [a for a in study.receivers("scores") if study.releases("components", a)]
+    if both:
+        raise StudyError(
+            f"{both[0].party} would have components and scores of standardised columns, which together "
+            "say the standard deviations",
+            hint="release one of them to a provider",
+            path=("release", "scores"),
+        )

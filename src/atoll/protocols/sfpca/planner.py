@@ -57,7 +57,7 @@ class Counted(Machine):
         self.keys: set[tuple[go.Ring, Group]] = set()
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
-        self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
+        self._opened_numbers = [total, 0.0]  # total variance; tau
 
     # ---- messages ----
 
@@ -280,15 +280,19 @@ class Plan(NamedTuple):
         """What everybody sends."""
         return sum(self.machine.sent.values()) + self.machine.hub_bytes
 
+    @property
+    def expected(self) -> Expectation:
+        """Messages, bytes, the coordinator's memory, and rounds."""
+        machine = self.machine
+        memory = machine.costing.hub_memory.most
+        return Expectation(machine.messages, machine.provider_bytes, self.bytes_total, memory, self.rounds)
+
 
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
     p = study.read_parameters(SFPCAParameters)
     rows = (assumed_rows(d),) * len(study.who(PROVIDER))
-    plan = planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows)
-    machine = plan.machine
-    memory = machine.costing.hub_memory.most
-    return Expectation(machine.messages, machine.provider_bytes, plan.bytes_total, memory, plan.rounds)
+    return planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows).expected
 
 
 def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Costing | None = None) -> Plan:
@@ -307,11 +311,17 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     machine.broadcast(4 * len(providers))
     if p.bounds is None:
         _count_range(study, machine, d if p.standardize else 1)
-    exact = recipe == "direct" or p.standardize
-    machine.costing.moments(rows, d, exact=exact, keep_rows=not exact and prefers_rows(rows, d))
+    exact = p.standardize or (recipe == "direct" and study.partition != VERTICAL)
+    keep_rows = study.partition == VERTICAL or (not exact and prefers_rows(rows, d))
+    machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
     _count_keys(machine)
     found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows))))
     return Plan(machine, _count_outputs(study, machine, found, d))
+
+
+def own_columns(study: Study, d: int) -> int:
+    """Columns of one island's table."""
+    return -(-d // len(study.who(PROVIDER))) if study.partition == VERTICAL else d
 
 
 def assumed_rows(d: int) -> int:

@@ -33,7 +33,7 @@ from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import messages, openings, parties, ranges
+from atoll.protocols.sfpca import kept, messages, openings, parties, ranges
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.columns import Deviations, Split, check_common_rows, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
@@ -93,6 +93,13 @@ OUTPUTS = {
     ),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+    ),
+    # No value: a share is its holder's alone, never part of a result that may hold those of several roles.
+    "encrypted": Output(
+        (),
+        (PROVIDER, COORDINATOR),
+        PROVIDER,
+        "components and offset as one share for each provider and the coordinator, for a later step",
     ),
 }
 
@@ -163,7 +170,7 @@ def variances(found: Found, public: Public) -> Variances:
 
 
 def certified(recipe: str, certificate: Certificate) -> Certified:
-    return Certified(recipe, certificate.bound, certificate.tau, certificate.shortfall)
+    return Certified(recipe, certificate.bound, certificate.tau)
 
 
 def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
@@ -206,14 +213,15 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     exact = p.standardize or attempts(p, k, m) == ("direct",)
     held = await net.compute(own_sums, X, public, own, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
-    model_, turned = await _release_model(study, machine, public, found)
+    model_, turned = await release_model(study, machine, public, found)
     known = _opened(study, public, found, recipe) | model_
     if agreed.widths:
         known |= await _common_scores(study, machine, public, found, held, turned)
     else:
-        known |= await _own_scores(study, machine, public, found, X)
+        known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -236,12 +244,13 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     names = _names(public, found)
     for address in study.who(CONSUMER):
         await _send_public(net, study, address, public, found, recipe, names)
-    model_, turned = await _release_model(study, machine, public, found)
+    model_, turned = await release_model(study, machine, public, found)
     known = _opened(study, public, found, recipe) | model_
     if agreed.widths:
         await _common_scores(study, machine, public, found, None, turned)
     else:
-        await _own_scores(study, machine, public, found, None)
+        await own_scores(study, machine, public, found, None)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -401,7 +410,7 @@ def _names(public: Public, found: Found) -> Names:
     return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
 
 
-async def _release_model(
+async def release_model(
     study: Study, machine: _AnyMachine, public: Public, found: Found
 ) -> tuple[Outputs, Floats]:
     """Components and offset, for whom the study names, and the signs that were given to them."""
@@ -448,7 +457,7 @@ async def _common_scores(
     return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
 
 
-async def _own_scores(
+async def own_scores(
     study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""

@@ -18,6 +18,7 @@ from atoll.study.model import Study
 
 SCORE_ROWS = 1024
 """Rows of one product: more would take too much memory."""
+ROW_FRACTION = 40
 _SCORE_FRACTION, _FACTOR_FRACTION = 44, 50
 
 
@@ -32,7 +33,7 @@ def score_owners(study: Study) -> list[Address]:
 
 def row_fraction(found: Found) -> int:
     """Fractional bits of a row's entries: standardising magnifies what is rounded away."""
-    return 40 if found.standardised is None else 60
+    return ROW_FRACTION if found.standardised is None else 60
 
 
 async def for_rows(machine: Machine, found: Found) -> Found:

@@ -99,7 +99,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     With ``protocol="sfpca"`` there is no ``mean_``: nobody learns it. ``offset_`` (components times mean)
     takes its place, ``certificate_`` says how accurate the components are, and with ``release="scores"``
-    ``scores_`` holds each island's projections and there are no components.
+    ``scores_`` holds each island's projections and there are no components. With ``standardize=True`` nobody
+    learns the columns' standard deviations: ``components_`` are those of the standardised columns, without
+    ``offset_`` and ``transform``; ``release="scores"`` gives projections.
 
     The remaining options belong to protocols that are chosen by name; one that means nothing to the
     chosen protocol is an error.
@@ -343,6 +345,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Project rows on the joint components."""
         self._check_joint_model()
+        self._check_scales("transform")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if self.protocol == "sfpca":
             return np.asarray(X @ self.components_.T - self.offset_)
@@ -351,6 +354,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
         """Fit, and project each island's own rows: a list, island by island (the same for all islands
         where they hold columns of the same rows)."""
+        if self.release != "scores":
+            self._check_scales("fit_transform")
         self.fit(islands, y)
         tables = as_islands(islands)
         if self.protocol == "sfpca" and self.release == "encrypted":
@@ -389,7 +394,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol == "sfpca":
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
-                hint="transform works without it; protocol='pppca' gives the mean",
+                hint=("" if self.standardize else "transform works without it; ")
+                + "protocol='pppca' gives the mean",
+            )
+
+    def _check_scales(self, what: str) -> None:
+        if self.protocol == "sfpca" and self.standardize:
+            raise NotReleased(
+                f"{what} needs the standard deviation of each column, which protocol='sfpca' shows to nobody",
+                hint="release='scores' gives each island the projections of its own rows",
             )
 
     def _check_joint_model(self) -> None:

@@ -24,7 +24,6 @@ _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
 _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
     "eigen": ("masked", "the eigenproblem is solved in the clear after secret rotations"),
-    "standardize": (False, "divide the columns by public numbers beforehand"),
 }
 
 
@@ -78,6 +77,7 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
         parameters={
             "n_components": _plain_components(options.n_components),
             "recipe": options.recipe,
+            "standardize": bool(options.standardize),
             "bounds": plain_bounds(options.bounds),
         },
         partition=options.partition,
@@ -87,8 +87,9 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
 
 def _releases(options: Any) -> dict[str, tuple[str, ...]]:
     released = dict(_RELEASES[options.release])
-    if options.partition == VERTICAL and "components" in released:
+    if (options.partition == VERTICAL or options.standardize) and "components" in released:
         # A row's scores are made of all islands' columns: with the components, they would say others' parts.
+        # Of standardised columns, they would say the scales.
         del released["scores"]
     return released
 
@@ -147,7 +148,8 @@ def take_sfpca(fitted: Any) -> None:
     if fitted.release == "scores":
         return
     fitted.components_ = np.array(result["components"])
-    fitted.offset_ = np.array(result["offset"])
+    if not fitted.standardize:
+        fitted.offset_ = np.array(result["offset"])
     fitted.n_features_in_ = fitted.components_.shape[1]
     if result["columns"] is not None:
         fitted.feature_names_in_ = np.array(result["columns"], dtype=object)

@@ -17,6 +17,19 @@ from atoll.protocols.sfpca.parameters import (
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.study.model import Study
 
+_LAST_ISLAND = (
+    "all providers but one, with the coordinator: the last island's total variance and, with the offset, its "
+    "projected mean"
+)
+_STANDARDISED = (
+    "a run that is refused because columns hardly vary within their range shows how far these fall short, "
+    "added up, not which they are; no variance, mean or standard deviation of a column is opened"
+)
+_SCALES_FROM_SCORES = (
+    "scores that an island has solved give the components in the columns' own units; these give the columns' "
+    "standard deviations, with the standardised components or where k(k+1)/2 reaches the number of columns"
+)
+
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
@@ -25,7 +38,7 @@ def learns(study: Study) -> list[Disclosure]:
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
-    return said + _outputs(study) + _kept(study) + _common_caveats(p) + caveats(study, p)
+    return said + _outputs(study, p) + _kept(study) + _common_caveats(p) + caveats(study, p)
 
 
 def _columns(study: Study) -> list[Disclosure]:
@@ -64,22 +77,19 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     if p.bounds is not None:
         return []
     method = secure_sums.chosen(study)
+    what = "the smallest power of two that no value of any island exceeds"
+    what = f"of each column, {what}" if p.standardize else what
     return [
         Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
-        Disclosure(
-            PROVIDER,
-            "the smallest power of two that no value of any island exceeds (give bounds to avoid it)",
-            (messages.DataRange,),
-        ),
-        Disclosure(
-            COORDINATOR, "the smallest power of two that no value of any island exceeds", method.to_receivers
-        ),
+        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (messages.DataRange,)),
+        Disclosure(COORDINATOR, what, method.to_receivers),
     ]
 
 
 def spectrum_words(p: SFPCAParameters) -> str:
     """What the recipe opens."""
-    all_ = "all eigenvalues of the joint covariance (as many as columns)"
+    matrix = "correlation matrix" if p.standardize else "covariance"
+    all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     k = p.n_components
     ritz = (
         f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
@@ -94,8 +104,9 @@ def spectrum_words(p: SFPCAParameters) -> str:
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
+    total = "how many columns are not constant" if p.standardize else "the total variance"
     said = [
-        Disclosure(role, "the total variance", kinds),
+        Disclosure(role, total, kinds),
         Disclosure(role, spectrum_words(p), kinds),
     ]
     if p.retries:
@@ -107,15 +118,14 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     return said
 
 
-def _outputs(study: Study) -> list[Disclosure]:
+def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
     whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
+    components = "the principal components, and their product with the mean of each column"
+    if p.standardize:
+        components = "the principal components of the standardised columns; a column of zeros is constant"
     for output, words, kinds in (
-        (
-            "components",
-            "the principal components, and their product with the mean of each column",
-            (messages.ReleasedShare,),
-        ),
+        ("components", components, (messages.ReleasedShare,)),
         ("scores", f"the projections of {whose}", (messages.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
@@ -145,16 +155,16 @@ def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
     said = [
         Disclosure(
             PROVIDER,
-            "all providers but one, with the coordinator: the last island's total variance and, with the "
-            "offset, its projected mean",
+            _STANDARDISED if p.standardize else _LAST_ISLAND,
         ),
     ]
     if p.bounds is None:
+        of = ", column by column" if p.standardize else ""
         said.append(
             Disclosure(
                 PROVIDER,
                 "all providers but one, with the coordinator: the power of two that the last island's own "
-                "values do not exceed",
+                f"values do not exceed{of}",
             )
         )
     return said
@@ -200,4 +210,6 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
                 "offset: they stay hidden from small islands only",
             )
         )
+    if study.receivers("scores") and p.standardize:
+        said.append(Disclosure(PROVIDER, _SCALES_FROM_SCORES))
     return said

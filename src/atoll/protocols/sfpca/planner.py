@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from math import ceil, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.rates import shipped
 from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
 from atoll.protocols.sfpca.timing import Effort
@@ -226,6 +227,12 @@ class Counted(Machine):
         self.costing.trace(x.shape[0] * x.shape[1])
         return Shared((1, 1), x.fraction, bits, x.share + 1, x.holders, known=x.known)
 
+    def diagonal(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], 1), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
+    def spread(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], x.shape[0]), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002
         entries = x.shape[0] * x.shape[1]
         self.costing.smudge(entries)
@@ -294,6 +301,8 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     k = min(p.n_components or d, d)
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    if p.standardize:
+        total = d / 2.0 ** ceil(log2(d))  # no column is constant
     machine = Counted([str(a) for a in providers], total, costing)
     names = 20 * d
     machine.gathered(names)
@@ -301,8 +310,8 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     machine.gathered(2)
     machine.broadcast(4 * len(providers))
     if p.bounds is None:
-        _count_range(study, machine)
-    exact = recipe == "direct" and study.partition != VERTICAL
+        _count_range(study, machine, d if p.standardize else 1)
+    exact = p.standardize or (recipe == "direct" and study.partition != VERTICAL)
     keep_rows = study.partition == VERTICAL or (not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
     _count_keys(machine)
@@ -325,7 +334,8 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
     if study.partition == VERTICAL:
         split = evenly_split(machine.providers, d, rows[0])
         return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
-    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows)
+    standardize = study.read_parameters(SFPCAParameters).standardize
+    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
 
 
 async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
@@ -339,15 +349,15 @@ async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 
-def _count_range(study: Study, machine: Counted) -> None:
-    cost = secure_sums.expected(study, machine.parties, [len(LEVELS)])
+def _count_range(study: Study, machine: Counted, columns: int) -> None:
+    cost = secure_sums.expected(study, machine.parties, [columns * len(LEVELS)])
     machine.messages += cost.messages
     for name in machine.sent:
         machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
     machine.hub_depth = machine.provider_depth + 1
-    machine.broadcast(2)
+    machine.broadcast(2 * columns)
 
 
 def _count_keys(machine: Counted) -> None:
@@ -372,7 +382,7 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
     receivers = frozenset(_name(a) for a in study.receivers("components"))
     released = [
         (found.components, receivers),
-        (found.offset, receivers),
+        *([] if found.offset is None else [(found.offset, receivers)]),
         *_count_scores(study, machine, found, d),
     ]
     for x, to in released:
@@ -389,6 +399,7 @@ def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tu
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
+    found = asyncio.run(for_rows(machine, found))
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]

@@ -714,6 +714,18 @@ func TestStreamedProductsEqualCachedOnes(t *testing.T) {
 			t.Fatal("a streamed right side gives another product")
 		}
 	}
+	turned := func(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+		across := NewMatrix(x.Cols, x.Rows, x.Words)
+		for i := range x.Rows {
+			for j := range x.Cols {
+				copy(across.At(j, i), x.At(i, j))
+			}
+		}
+		return StreamTurned(r, across, limit, y)
+	}
+	if !slices.Equal(sums(g.ring.sumOfStreamed, turned, turned), want) {
+		t.Fatal("a turned right side gives another product")
+	}
 	if _, err := StreamRight(g.ring, rights[0], 10, first); err == nil {
 		t.Fatal("entries beyond their bound are streamed")
 	}

@@ -254,7 +254,7 @@ class Costing:
                 seconds = p.exact_moments.seconds(n * m, -(-n // _EXACT_ROWS) * m * m)
             else:
                 seconds = p.quick_moments.seconds(n * m, 0.0 if keep_rows else float(n) * m * m)
-            self.effort.provider(seconds + p.step, who=[i])
+            self.effort.provider(seconds + p.table * n * m + 2 * p.step, who=[i])
             self.memories[i].touch(8 * n * m if keep_rows else m * m * (2 * _OBJECT_BYTES if exact else 24))
 
     def rotation(self, size: int) -> None:

@@ -13,6 +13,26 @@ from atoll.errors import RangeOverflow
 # Rows are split into digits so small that products summed over a block of rows are exact in doubles.
 _DIGIT_BITS = 20
 _BLOCK_ROWS = 4096
+_PIECE_ROWS = 64
+
+
+class Rows(NamedTuple):
+    """Rows as they are, and the range that they lie in."""
+
+    X: npt.NDArray[np.float64]
+    centre: npt.NDArray[np.float64] | float
+    exponent: int
+
+    def __repr__(self) -> str:
+        return f"Rows({self.X.shape[0]} x {self.X.shape[1]})"
+
+    def on(self, fraction: int) -> npt.NDArray[np.int64]:
+        """The rows over their range as integers / 2^fraction, a block at a time."""
+        out = np.empty(self.X.shape, np.int64)
+        for start in range(0, len(out), _PIECE_ROWS):
+            block = slice(start, start + _PIECE_ROWS)
+            out[block] = on_grid(self.X[block] - self.centre, self.exponent, fraction)
+        return out
 
 
 class Moments(NamedTuple):
@@ -26,7 +46,7 @@ class Moments(NamedTuple):
     u: npt.NDArray[np.object_]
     squares: int
     G: Any
-    rows: npt.NDArray[np.float64] | None = None
+    rows: Rows | None = None
 
     def __repr__(self) -> str:
         return f"Moments(n={self.n}, columns={len(self.u)})"

@@ -33,9 +33,9 @@ from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import kept, messages, openings, parties, ranges
+from atoll.protocols.sfpca import kept, messages, openings, parties, ranges, schema
 from atoll.protocols.sfpca.certificate import Certificate
-from atoll.protocols.sfpca.columns import Deviations, Split, check_common_rows, own_columns
+from atoll.protocols.sfpca.columns import Deviations, Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
@@ -43,6 +43,7 @@ from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import (
     Moments,
+    Rows,
     exact_moments,
     on_grid,
     quick_moments,
@@ -120,7 +121,7 @@ class Public(NamedTuple):
 
     @property
     def n(self) -> int:
-        return joint_rows(self.rows, self.widths)
+        return schema.joint_rows(self.rows, self.widths)
 
 
 class Held(NamedTuple):
@@ -131,11 +132,6 @@ class Held(NamedTuple):
 
 
 # ---- steps ----
-
-
-def joint_rows(rows: Sequence[int], widths: tuple[int, ...]) -> int:
-    """n: the islands' rows together, or the rows that they have in common."""
-    return rows[0] if widths else sum(rows)
 
 
 def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
@@ -156,7 +152,7 @@ def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) 
         of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
         for start in range(0, len(X), step)
     ]
-    rows = np.ldexp(X - range_.centre, -range_.exponent) if keep_rows else None
+    rows = Rows(X, range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
 
 
@@ -194,17 +190,17 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
-    agreed, names = await _announce(net, study, island, p)
+    agreed, names = await schema.announce(net, study, island, p.columns)
     X = island.features(names)
     await net.compute(ranges.check_table, X, island, names)
-    bounds, own = ranges.declared(p.bounds, agreed.names), _own_place(study, net.me, agreed.widths)
+    bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
     if bounds is not None:
         bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
     m = len(agreed.names)
     range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island, m)
-    k = components_for(p, joint_rows(rows, agreed.widths), m)
+    k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
     public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
     exact = attempts(p, k, m) == ("direct",)
     held = await net.compute(own_sums, X, public, own, exact)
@@ -223,12 +219,12 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
 
 async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
-    agreed = await _check_columns(net, study, p)
+    agreed = await schema.check(net, study, p.columns)
     counts = await net.gather(RowCount, providers)
     rows = tuple(counts[a].n for a in providers)
     if agreed.widths:
-        check_common_rows(providers, rows)
-    k = components_for(p, joint_rows(rows, agreed.widths), len(agreed.names))
+        schema.check_common_rows(providers, rows)
+    k = components_for(p, schema.joint_rows(rows, agreed.widths), len(agreed.names))
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
@@ -269,29 +265,6 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 
 
 # ---- what the roles share ----
-
-
-async def _announce(
-    net: Network, study: Study, island: Island, p: SFPCAParameters
-) -> tuple[handshake.JoinedColumns, tuple[str, ...]]:
-    """The joint table's columns, and those that this island has of them: all, or its own."""
-    if study.partition == VERTICAL:
-        return await handshake.announce_own(net, island, study.the(COORDINATOR), p.columns)
-    agreed = await handshake.announce(net, island, study.the(COORDINATOR), p.columns, None)
-    return handshake.JoinedColumns(agreed.names, (), agreed.named), agreed.names
-
-
-async def _check_columns(net: Network, study: Study, p: SFPCAParameters) -> handshake.JoinedColumns:
-    if study.partition == VERTICAL:
-        return await handshake.check_joined(net, study.who(PROVIDER), p.columns)
-    agreed = await handshake.check(net, study.who(PROVIDER), p.columns)
-    return handshake.JoinedColumns(agreed.names, (), agreed.named)
-
-
-def _own_place(study: Study, me: Address, widths: tuple[int, ...]) -> slice:
-    """Where an island's columns stand among all."""
-    index = study.who(PROVIDER).index(me)
-    return slice(sum(widths[:index]), sum(widths[: index + 1])) if widths else slice(None)
 
 
 async def _agree_range(

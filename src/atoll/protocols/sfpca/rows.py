@@ -32,7 +32,6 @@ from atoll.protocols.sfpca import covariance as gram
 from atoll.protocols.sfpca.bounds import effort, fitting, fitting_all
 from atoll.protocols.sfpca.covariance import Covariance, Policy, total_variance
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance
-from atoll.protocols.sfpca.moments import on_grid
 from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Job, Machine, Shared
 
 _EXTRA_BITS = 4
@@ -121,7 +120,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     own = None
     if inputs.moments is not None:
         assert inputs.moments.rows is not None, "the moments were taken without their rows"
-        own = on_grid(inputs.moments.rows, 0, f - t)
+        own = inputs.moments.rows.on(f - t)
     straight, turned, start = [], [], 0
     for owner, count in zip(inputs.providers, inputs.sizes, strict=True):
         rows: Any = None
@@ -130,7 +129,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
         start += count
         norm = ceil(log2(count * m) / 2) - t
         straight.append(machine.private(owner, rows, (count, m), f, 1 - t, norm))
-        across = None if rows is None else np.ascontiguousarray(rows.T)
+        across = None if rows is None else rows.T
         turned.append(machine.private(owner, across, (m, count), f, 1 - t, norm))
     sums = _column_sums(machine, inputs, own, f, t)
     form = RowCovariance(inputs, policy, total, tuple(straight), tuple(turned), sums, t)

@@ -104,6 +104,13 @@ def sfpca_scores() -> Example:
     return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
+def private_sfpca(**parameters: Any) -> Example:
+    """Components to all, own scores to their owners; noise in everything that is opened."""
+    example = sfpca(**({"epsilon": 5.0, "delta": 1e-5, "bounds": 16.0} | parameters))
+    release = example.study.release | {"scores": ("provider",)}
+    return Example(structs.replace(example.study, release=release), example.islands)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -201,6 +208,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "privatelocal": privatelocal,
     "sfpca": sfpca,
     "sfpca-scores": sfpca_scores,
+    "sfpca-private": private_sfpca,
+    "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

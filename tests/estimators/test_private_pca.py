@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from tests.contract.test_roles import Tap
-from tests.examples import dpdpca, private_pppca
+from tests.examples import dpdpca, private_pppca, private_sfpca
 
 import atoll
 from atoll.errors import BudgetExceeded, ParameterError, PartyLeft, PrivacyWarning, StudyError
@@ -159,7 +159,7 @@ def test_a_list_of_arrays_does_not_say_which_data_sets_they_are(digits: np.ndarr
         atoll.PCA(2, **OPTIONS, ledger=tmp_path / "l").fit([digits[:20, 20:24], digits[20:40, 20:24]])
 
 
-@pytest.mark.parametrize("build", [dpdpca, private_pppca])
+@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca])
 def test_an_island_over_budget_stops_the_run_before_anything_leaves_it(build) -> None:  # type: ignore[no-untyped-def]
     example, tap = build(), Tap()
     names = list(example.islands)

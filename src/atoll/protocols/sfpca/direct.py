@@ -59,8 +59,27 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     check_variance(total)
     exponent = -frexp(total)[1]
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
-    H = await joint_rotation(machine, inputs, inputs.columns)
     mean = at_fraction(machine, u, C.fraction, bits=1)
+    values, W, offset = await turned_and_opened(machine, inputs, C, mean, k)
+    factor = 2.0 ** _row_bits(inputs.n) / inputs.n
+    return Found(
+        W,
+        offset,
+        factor,
+        np.maximum(values, 0.0) * 2.0**-exponent * factor**2,
+        total * factor**2,
+        of_spectrum(values, k),
+    )
+
+
+async def turned_and_opened(
+    machine: Machine, inputs: Inputs, C: Shared, mean: Shared, k: int
+) -> tuple[Floats, Shared, Shared]:
+    """Eigenvalues of a symmetric C of Frobenius norm at most one; components, and components times mean.
+
+    C may be indefinite; the entries of ``mean`` are below one.
+    """
+    H = await joint_rotation(machine, inputs, inputs.columns)
     wide = machine.beside([C, mean])
     HC = await machine.product(
         (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
@@ -74,15 +93,7 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     top = U.T[:k]
     W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
     offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
-    factor = 2.0 ** ceil(log2(inputs.n)) / inputs.n
-    return Found(
-        W,
-        offset,
-        factor,
-        np.maximum(values, 0.0) * 2.0**-exponent * factor**2,
-        total * factor**2,
-        of_spectrum(values, k),
-    )
+    return values, W, offset
 
 
 def check_variance(total: float) -> None:
@@ -105,8 +116,8 @@ async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
 
 
 async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared]:
-    """(n G - u u^T) / 2^2e, exactly, and u / 2^e, where 2^e is the next power of two above n."""
-    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    """(n G - u u^T) / 2^2e, exactly, and u / 2^e, where 2^e is a power of two above n."""
+    m, e, own = inputs.columns, _row_bits(inputs.n), inputs.moments
     f = DATA_FRACTION + e
     column = None if own is None else own.u.reshape(m, 1)
     row = None if own is None else -own.u.reshape(1, m)
@@ -156,6 +167,11 @@ def smudge_bits(machine: Machine, size: int) -> int:
     """
     roundings = (machine.parties + 1) * (2 + ceil(log2(machine.parties))) * size
     return SMUDGE_MARGIN + ceil(log2(roundings))
+
+
+def _row_bits(n: int) -> int:
+    """e with n <= 2^e; not less than what the mean needs to have all digits of a rotation's scale."""
+    return max(6, ceil(log2(n)))
 
 
 def _mean_bits(inputs: Inputs) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from atoll import secure_sums
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure
+from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.sfpca import messages
 from atoll.protocols.sfpca.parameters import COORDINATOR, DIRECT_MARGIN, SFPCAParameters, small_rows
@@ -15,7 +16,7 @@ from atoll.study.model import Study
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
     p = study.read_parameters(SFPCAParameters)
-    said = [*_set_up(p), *_range(study, p)]
+    said = [*_set_up(p), *(_range(study, p) if p.epsilon is None else _centre(study))]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
     return said + _outputs(study) + _caveats(study, p)
@@ -64,8 +65,23 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     ]
 
 
+def _centre(study: Study) -> list[Disclosure]:
+    method = secure_sums.chosen(study)
+    return [
+        Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
+        Disclosure(PROVIDER, "the private centre after each stage, and its radius; noisy", (PublicCentre,)),
+        Disclosure(
+            COORDINATOR,
+            "for each stage of the private centre the sum over all islands with noise in it",
+            method.to_receivers,
+        ),
+    ]
+
+
 def spectrum_words(p: SFPCAParameters) -> str:
     """What the recipe opens."""
+    if p.epsilon is not None:
+        return "all eigenvalues of the noisy second moments (as many as columns)"
     all_ = "all eigenvalues of the joint covariance (as many as columns)"
     k = p.n_components
     ritz = (
@@ -82,7 +98,7 @@ def spectrum_words(p: SFPCAParameters) -> str:
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
     said = [
-        Disclosure(role, "the total variance", kinds),
+        Disclosure(role, "the total variance" if p.epsilon is None else "the total variance, noisy", kinds),
         Disclosure(role, spectrum_words(p), kinds),
     ]
     if p.retries:
@@ -119,6 +135,14 @@ def _outputs(study: Study) -> list[Disclosure]:
 
 
 def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    if p.epsilon is not None:
+        return [
+            Disclosure(
+                PROVIDER,
+                f"more than {p.colluders} colluding providers know more of the noise than the study's "
+                "epsilon allows for",
+            )
+        ]
     few = small_rows(p.n_components or 1)
     said = [
         Disclosure(

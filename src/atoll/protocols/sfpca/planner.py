@@ -15,13 +15,17 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.crypto.hazmat import product as go
+from atoll.privacy.dp_moments import Centre
 from atoll.protocols.base import Expectation
+from atoll.protocols.private_release import stage_lengths
 from atoll.protocols.released import CONSUMER, PROVIDER
+from atoll.protocols.sfpca import private
 from atoll.protocols.sfpca.bounds import Widths, plan_for
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
+from atoll.protocols.sfpca.private import Noisy, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Job, Machine, Shared
@@ -203,17 +207,23 @@ def expect(study: Study, d: int) -> Expectation:
     machine.broadcast(names)
     machine.gathered(2)
     machine.broadcast(4 * len(providers))
-    if p.bounds is None:
-        _count_range(study, machine)
+    if p.epsilon is not None:
+        noisy = _count_centre(study, machine, d)
+    else:
+        noisy = None
+        if p.bounds is None:
+            _count_range(study, machine)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, d))
+    found = asyncio.run(_run(machine, recipe, k, d, noisy))
     rounds = _count_outputs(study, machine, found, d)
     total = machine.provider_bytes * len(providers) + machine.hub_bytes
     return Expectation(machine.messages, machine.provider_bytes, total, machine.memory, rounds)
 
 
-async def _run(machine: Counted, recipe: str, k: int, d: int) -> Any:
+async def _run(machine: Counted, recipe: str, k: int, d: int, noisy: Noisy | None) -> Any:
     inputs = Inputs(_ROWS * machine.parties, d, machine.providers, "nobody", None, None)
+    if noisy is not None:
+        return await private_direct(machine, inputs, k, noisy)
     if recipe == "direct":
         return await direct(machine, inputs, k)
     return await strict(machine, inputs, k, POLICIES[recipe])
@@ -227,6 +237,22 @@ def _count_range(study: Study, machine: Counted) -> None:
     machine.provider_depth += 1
     machine.hub_depth = machine.provider_depth + 1
     machine.broadcast(2)
+
+
+def _count_centre(study: Study, machine: Counted, d: int) -> Noisy:
+    """The stages of the private centre, and the matrix that they lead to."""
+    p, n = study.read_parameters(SFPCAParameters), _ROWS * machine.parties
+    named = p.columns or (tuple(p.bounds) if isinstance(p.bounds, dict) else tuple(map(str, range(d))))
+    plan, _ = private.plan_of(study, named)
+    lengths = stage_lengths(plan)[:-1]
+    cost = secure_sums.expected(study, machine.parties, lengths)
+    machine.messages += cost.messages
+    machine.provider_bytes += cost.bytes_per_contributor
+    machine.provider_depth += 1
+    for _ in lengths:
+        machine.hub_depth = machine.provider_depth + 1
+        machine.broadcast(8 * d + 30)
+    return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
 
 
 def _count_keys(machine: Counted) -> None:

@@ -28,11 +28,13 @@ from atoll import secure_sums
 from atoll.data.island import Island, Matrix
 from atoll.errors import CertificateRefused
 from atoll.network import Address, Network, Record
+from atoll.privacy.dp_moments import deflate
 from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
+from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import messages, openings, parties, ranges
+from atoll.protocols.sfpca import messages, openings, parties, private, ranges
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
@@ -47,6 +49,7 @@ from atoll.protocols.sfpca.parameters import (
     components_for,
 )
 from atoll.protocols.sfpca.planner import expect
+from atoll.protocols.sfpca.private import Noisy, Prepared, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS, Range
 from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
@@ -90,6 +93,8 @@ class Public(NamedTuple):
     rows: tuple[int, ...]
     range: Range
     k: int
+    noisy: Noisy | None = None
+    """With an epsilon: what the noise did to the covariance."""
 
     @property
     def n(self) -> int:
@@ -112,7 +117,10 @@ def own_moments(X: Matrix, range_: Range, exact: bool) -> Moments:
 def variances(found: Found, public: Public) -> Variances:
     """Variances of the original columns, with scikit-learn's divisor."""
     unit = 4.0**public.range.exponent * public.n / (public.n - 1)
-    explained, total = found.values[: public.k] * unit, found.total_variance * unit
+    sigma = 0.0 if public.noisy is None else public.noisy.sigma
+    values = deflate(found.values, len(public.columns), sigma) * unit
+    explained = values[: public.k]
+    total = max(found.total_variance * unit, float(explained.sum()))
     rest = min(public.n, len(public.columns)) - public.k
     return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
 
@@ -139,20 +147,24 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    spending = private.debits(study, island, record)  # refuses before anything leaves
     agreed = await handshake.announce(net, island, hub, p.columns, None)
     X = island.features(agreed.names)
     await net.compute(ranges.check_table, X, island, agreed.names)
     bounds = ranges.declared(p.bounds, agreed.names)
-    if bounds is not None:
+    if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.check(X, island, agreed.names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
-    range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
     k = components_for(p, sum(rows), len(agreed.names))
-    public = Public(agreed.names, agreed.named, rows, range_, k)
     exact = attempts(p, k, len(agreed.names)) == ("direct",)
-    moments = await net.compute(own_moments, X, range_, exact)
-    recipe, machine, found = await _find(net, study, record, public, parties.Provider, moments)
+    if spending is None:
+        range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
+        ready = Prepared(range_, None, await net.compute(own_moments, X, range_, exact))
+    else:
+        ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, ready.noisy)
+    recipe, machine, found = await _find(net, study, record, public, parties.Provider, ready.moments)
     known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
     known |= await _scores(study, machine, public, found, X)
     if study.releases("scores", net.me) and study.releases("components", net.me):
@@ -169,8 +181,12 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
-    range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
-    public = Public(agreed.names, agreed.named, rows, range_, k)
+    if p.epsilon is None:
+        range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
+        ready = Prepared(range_, None, None)
+    else:
+        ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, ready.noisy)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
     for address in study.who(CONSUMER):
@@ -251,6 +267,8 @@ async def _find(
         names = tuple(str(a) for a in providers)
         inputs = Inputs(public.n, m, names, str(net.me), moments, seed)
         try:
+            if public.noisy is not None:
+                return recipe, machine, await private_direct(machine, inputs, public.k, public.noisy)
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)
             return recipe, machine, await strict(machine, inputs, public.k, POLICIES[recipe])
@@ -342,18 +360,24 @@ def _rows(own: Matrix | None, public: Public) -> Any:
     return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
 
 
+def _check(study: Study) -> None:
+    check(study)
+    private.check(study)
+
+
 PROTOCOL = Protocol(
     name="sfpca",
     title="PCA on encrypted data (SF-PCA)",
     roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({COORDINATOR}),
-    messages=(*handshake.MESSAGES, *messages.MESSAGES, Variances, SampleCount),
+    messages=(*handshake.MESSAGES, *messages.MESSAGES, PublicCentre, Variances, SampleCount),
     parameters=SFPCAParameters,
     outputs=OUTPUTS,
     learns=learns,
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
     expect=expect,
-    check=check,
+    check=_check,
+    privacy=private.terms,
 )

@@ -72,11 +72,11 @@ class Prepared(NamedTuple):
 # ---- the plan: a function of the study and the columns ----
 
 
-def asked(p: SFPCAParameters, row_norm: float | None = None) -> Private | None:
-    """The private release that the study asks for, if it does."""
+def asked(p: SFPCAParameters, otherwise: float | None) -> Private | None:
+    """The release that the study asks for, if it does; ``otherwise``: the row norm if it names none."""
     if p.epsilon is None:
         return None
-    norm = p.row_norm if row_norm is None else row_norm
+    norm = otherwise if p.row_norm is None else p.row_norm
     return Private(p.epsilon, p.delta, norm, p.rows, NEIGHBOURS, p.noise, p.colluders, p.assume_centered)
 
 
@@ -85,7 +85,7 @@ def asked_for(p: SFPCAParameters, columns: tuple[str, ...]) -> tuple[Private, Ma
     bounds = ranges.declared(p.bounds, columns)
     centre = np.zeros(len(columns)) if bounds is None else bounds.range().centre
     half = None if bounds is None else hypot(*((bounds.high - bounds.low) / 2))
-    wanted = asked(p, p.row_norm if p.row_norm is not None else half)
+    wanted = asked(p, half)
     assert wanted is not None
     return wanted, centre
 

@@ -19,7 +19,7 @@ def learns(study: Study) -> list[Disclosure]:
     said = [*_set_up(p), *(_range(study, p) if p.epsilon is None else _centre(study))]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
-    return said + _outputs(study) + _caveats(study, p)
+    return said + _outputs(study, p) + _caveats(study, p)
 
 
 def _set_up(p: SFPCAParameters) -> list[Disclosure]:
@@ -110,12 +110,13 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     return said
 
 
-def _outputs(study: Study) -> list[Disclosure]:
+def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
+    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
     for output, words, kinds in (
         (
             "components",
-            "the principal components, and their product with the mean of each column",
+            f"the principal components, and their product with {mean}",
             (messages.ReleasedShare,),
         ),
         ("scores", "the projections of its own rows", (messages.ReleasedShare,)),
@@ -124,7 +125,7 @@ def _outputs(study: Study) -> list[Disclosure]:
             said.append(Disclosure(role, words, kinds))
     for output, words, kind in (
         ("components", "the column names", messages.Names),
-        ("explained_variance", "explained and total variance", Variances),
+        ("explained_variance", f"explained and total variance{noisy}", Variances),
         ("n_samples", "every island's number of rows", SampleCount),
         ("certificate", "how accurate the components are certified to be", messages.Certified),
     ):

@@ -242,24 +242,41 @@ func atoll_product_ciphertext(ring C.uint32_t, layout *C.uint64_t, first *C.uint
 func atoll_product_right(ring C.uint32_t, data, shape *C.uint64_t, limit C.uint32_t, layout *C.uint64_t, id *C.uint64_t,
 	problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
-		r, err := productRing(ring)
-		if err != nil {
-			return err
-		}
-		x, err := needMatrix(data, shape)
-		if err != nil {
-			return err
-		}
-		y, err := productLayout(layout)
-		if err != nil {
-			return err
-		}
-		right, err := product.EncodeRight(r, x, int(limit), y)
-		if err != nil {
-			return err
-		}
-		return giveHandle(id, right)
+		return giveRight(product.EncodeRight, ring, data, shape, limit, layout, id)
 	})
+}
+
+// atoll_product_streamed_right keeps the caller's integers, which must outlive the handle and not change.
+//
+//export atoll_product_streamed_right
+func atoll_product_streamed_right(ring C.uint32_t, data, shape *C.uint64_t, limit C.uint32_t, layout *C.uint64_t, id *C.uint64_t,
+	problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		return giveRight(product.StreamRight, ring, data, shape, limit, layout, id)
+	})
+}
+
+func giveRight(
+	make func(*product.Ring, *product.Matrix, int, product.Layout) (*product.Right, error),
+	ring C.uint32_t, data, shape *C.uint64_t, limit C.uint32_t, layout *C.uint64_t, id *C.uint64_t,
+) error {
+	r, err := productRing(ring)
+	if err != nil {
+		return err
+	}
+	x, err := needMatrix(data, shape)
+	if err != nil {
+		return err
+	}
+	y, err := productLayout(layout)
+	if err != nil {
+		return err
+	}
+	right, err := make(r, x, int(limit), y)
+	if err != nil {
+		return err
+	}
+	return giveHandle(id, right)
 }
 
 //export atoll_product_multiply

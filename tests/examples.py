@@ -111,6 +111,36 @@ def private_sfpca(**parameters: Any) -> Example:
     return Example(structs.replace(example.study, release=release), example.islands)
 
 
+def sfpca_columns(
+    release: dict[str, tuple[str, ...]] | None = None,
+    roles: tuple[str, ...] = ("coordinator",),
+    **parameters: Any,
+) -> Example:
+    """Three islands with columns of the same rows."""
+    frame = pd.DataFrame(table(), columns=["age", "dose", "weight", "stay"])
+    islands = as_islands([frame[["age", "dose"]], frame[["weight"]], frame[["stay"]]])
+    study = Study(
+        name="example",
+        protocol="sfpca",
+        partition="vertical",
+        parties=parties(islands, "provider", *roles),
+        parameters={"n_components": 2, **parameters},
+        release=release or {"components": ("provider",)},
+    )
+    return Example(study, islands)
+
+
+def sfpca_columns_consumer() -> Example:
+    """Everything to a consumer that can go there; the strict recipe."""
+    outputs = ("components", "explained_variance", "n_samples", "certificate")
+    return sfpca_columns(dict.fromkeys(outputs, ("consumer",)), ("coordinator", "consumer"), recipe="strict")
+
+
+def sfpca_columns_scores() -> Example:
+    """Scores of the common rows to the providers."""
+    return sfpca_columns({"scores": ("provider",), "explained_variance": ("coordinator",)}, bounds=64.0)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -210,6 +240,9 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-scores": sfpca_scores,
     "sfpca-private": private_sfpca,
     "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
+    "sfpca-columns": sfpca_columns,
+    "sfpca-columns-consumer": sfpca_columns_consumer,
+    "sfpca-columns-scores": sfpca_columns_scores,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

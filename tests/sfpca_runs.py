@@ -14,9 +14,11 @@ from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca import direct as direct_recipe
 from atoll.protocols.sfpca import messages, parties
 from atoll.protocols.sfpca import strict as strict_recipe
+from atoll.protocols.sfpca.columns import Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES, Policy
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments
+from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, row_moments
+from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.shared import Machine
 from atoll.protocols.sfpca.simulated import Simulated
 from atoll.randomness import fresh_seed
@@ -60,13 +62,19 @@ def exponent_of(X: np.ndarray) -> int:
     return int(np.ceil(np.log2(np.abs(X).max())))
 
 
-def own_moments(X: np.ndarray, exponent: int) -> Moments:
+def own_moments(X: np.ndarray, exponent: int, keep_rows: bool = False) -> Moments:
+    if keep_rows:
+        rows = np.ldexp(X, -exponent)
+        return row_moments(on_grid(X, exponent, DATA_FRACTION))._replace(rows=rows)
     sums = exact_moments if X.shape[1] <= 100 else quick_moments
     return sums(on_grid(X, exponent, DATA_FRACTION))
 
 
 def total_moments(parts: list[Moments]) -> Moments:
-    return Moments(*(sum(column) for column in zip(*parts, strict=True)))
+    n, u, squares = (sum(column) for column in zip(*(part[:3] for part in parts), strict=True))
+    if parts[0].rows is None:
+        return Moments(n, u, squares, sum(part.G for part in parts))
+    return Moments(n, u, squares, None, np.vstack([part.rows for part in parts]))
 
 
 def simulated(parties_: int, seed: int = 0) -> Simulated:
@@ -74,13 +82,39 @@ def simulated(parties_: int, seed: int = 0) -> Simulated:
 
 
 def simulate(
-    program: Program, blocks: list[np.ndarray], *, parties_: int | None = None, seed: int = 0
+    program: Program,
+    blocks: list[np.ndarray],
+    *,
+    parties_: int | None = None,
+    seed: int = 0,
+    exponent: int | None = None,
 ) -> Any:
     X = np.vstack(blocks)
-    moments = total_moments([own_moments(b, exponent_of(X)) for b in blocks])
+    sizes = tuple(len(b) for b in blocks)
+    power = exponent_of(X) if exponent is None else exponent
+    keep_rows = prefers_rows(sizes, X.shape[1])
+    moments = total_moments([own_moments(b, power, keep_rows) for b in blocks])
     names = tuple(f"p{i}/provider" for i in range(len(blocks)))
-    inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed())
+    inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed(), sizes)
     machine = simulated(parties_ or len(blocks), seed)
+    return asyncio.run(program(machine, inputs, frozenset(names))), machine
+
+
+def simulate_columns(program: Program, blocks: list[np.ndarray], *, seed: int = 0) -> Any:
+    """The same, where every block holds columns of the same rows."""
+    X = np.hstack(blocks)
+    n, m = X.shape
+    names = tuple(f"p{i}/provider" for i in range(len(blocks)))
+    starts = np.cumsum([0, *(block.shape[1] for block in blocks)])
+    held = [
+        own_columns(on_grid(block, exponent_of(X), DATA_FRACTION), start, m)
+        for block, start in zip(blocks, starts, strict=False)
+    ]
+    tables = {name: table for name, (_, table) in zip(names, held, strict=True)}
+    split = Split(n, names, tuple(block.shape[1] for block in blocks), DATA_FRACTION, tables)
+    u, squares = sum(moments.u for moments, _ in held), sum(moments.squares for moments, _ in held)
+    inputs = Inputs(n, m, names, "everybody", Moments(n, u, squares, None), fresh_seed(), split=split)
+    machine = simulated(len(blocks), seed)
     return asyncio.run(program(machine, inputs, frozenset(names))), machine
 
 
@@ -94,21 +128,23 @@ def encrypted(
     X = np.vstack(blocks)
     exponent, n, m = exponent_of(X), len(X), X.shape[1]
     names = [f"p{i}" for i in range(len(blocks))]
+    sizes = tuple(len(b) for b in blocks)
+    keep_rows = prefers_rows(sizes, m)
 
     async def provider(net: Network, study: Study, island: Any, record: Record) -> Learned:
         machine = parties.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
         await machine.set_up()
         rows = island.features(island.columns)
-        moments = await net.compute(own_moments, rows, exponent)
+        moments = await net.compute(own_moments, rows, exponent, keep_rows)
         who = tuple(str(a) for a in study.who("provider"))
-        inputs = Inputs(n, m, who, str(net.me), moments, record("rotation", fresh_seed))
+        inputs = Inputs(n, m, who, str(net.me), moments, record("rotation", fresh_seed), sizes)
         return Learned({"result": await program(machine, inputs, frozenset(who))})
 
     async def coordinator(net: Network, study: Study, island: Any, record: Record) -> Learned:
         machine = parties.Coordinator(net, record, study.digest, net.me, study.who("provider"))
         await machine.set_up()
         who = tuple(str(a) for a in study.who("provider"))
-        inputs = Inputs(n, m, who, str(net.me), None, None)
+        inputs = Inputs(n, m, who, str(net.me), None, None, sizes)
         return Learned({"result": await program(machine, inputs, frozenset(who))})
 
     protocol = Protocol(

@@ -1,7 +1,9 @@
 package product
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
 )
 
@@ -66,4 +68,41 @@ func BenchmarkWide(b *testing.B) {
 
 func BenchmarkDeep(b *testing.B) {
 	benchmarkRound(b, "deep8", Layout{29, 29, 145, 29, 10, 56}, 116, 116, 70)
+}
+
+// One party's rows times an encrypted sketch, as many as one of six has in the
+// largest data set, encoded on the way: columns first, rows second.
+func BenchmarkStreamed(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	g := newGroup(b, "wide4", 2)
+	for _, y := range []Layout{{26, 5943, 417, 13, 78, 8}, {26, 5943, 417, 9, 113, 8}, {26, 417, 5943, 13, 8, 78}} {
+		x := randomMatrix(rng, y.Rows, y.Inner, 40)
+		left := g.encrypt([]*Matrix{x, NewMatrix(y.Rows, y.Inner, 1)}, nil, 60, y)
+		right, _ := StreamRight(g.ring, randomMatrix(rng, y.Inner, y.Cols, 20), 20, y)
+		c0 := make([]uint64, y.OutPolys()*g.ring.Limbs*g.ring.N)
+		c1 := make([]uint64, len(c0))
+		limb := make([]uint64, g.ring.N)
+		b.Run(fmt.Sprint(y, " encode only, one thread"), func(b *testing.B) {
+			for b.Loop() {
+				for p := range y.RightPolys() {
+					for l := range g.ring.Limbs {
+						right.encode(limb, p/y.colBlocks(), p%y.colBlocks(), l)
+					}
+				}
+			}
+		})
+		b.Run(fmt.Sprint(y, " sum of products"), func(b *testing.B) {
+			before := processorSeconds()
+			for b.Loop() {
+				g.ring.sumOfStreamed(c0, c1, []Term{{left, right}}, y)
+			}
+			b.ReportMetric((processorSeconds()-before)/float64(b.N), "cpu-s/op")
+		})
+	}
+}
+
+func processorSeconds() float64 {
+	var usage syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	return float64(usage.Utime.Sec) + float64(usage.Utime.Usec)/1e6
 }

@@ -9,10 +9,15 @@ import (
 
 // Right is a matrix in the clear, encoded and transformed for the right side of
 // products; make it once and use it for every product with the same matrix.
+//
+// A streamed one keeps only the caller's integers, which must stay as they are
+// until it is freed, and is encoded anew, block by block, in every product.
 type Right struct {
 	ring   *Ring
 	layout Layout
 	polys  []uint64
+	source *Matrix // of a streamed one
+	narrow bool    // whether every entry is a single word below half of any modulus
 }
 
 // String keeps the matrix out of logs.
@@ -23,6 +28,24 @@ func (b *Right) GoString() string { return b.String() }
 
 // EncodeRight encodes a matrix whose entries are all below 2^limit in magnitude.
 func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+	b, err := StreamRight(r, x, limit, y)
+	if err != nil {
+		return nil, err
+	}
+	length, cols := r.Limbs*r.N, y.colBlocks()
+	polys := takeWords(y.RightPolys() * length)
+	err = parallel.Run(y.RightPolys(), func(_, p int) error {
+		for l := range r.Moduli {
+			b.encode(r.limb(polys[p*length:(p+1)*length], l), p/cols, p%cols, l)
+		}
+		return nil
+	})
+	b.polys, b.source = polys, nil
+	return b, err
+}
+
+// StreamRight only checks the matrix and keeps it.
+func StreamRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	if err := y.check(r); err != nil {
 		return nil, err
 	}
@@ -32,33 +55,37 @@ func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	if err := x.Check(limit); err != nil {
 		return nil, err
 	}
-	length, cols := r.Limbs*r.N, y.colBlocks()
-	b := &Right{ring: r, layout: y, polys: takeWords(y.RightPolys() * length)}
-	err := parallel.Run(y.RightPolys(), func(_, p int) error {
-		poly := b.polys[p*length : (p+1)*length]
-		clear(poly)
-		r.encodeRight(poly, x, y, p/cols, p%cols)
-		r.ntt(poly)
-		return nil
-	})
-	return b, err
+	narrow := x.Words == 1 && limit < modulusBits-1
+	return &Right{ring: r, layout: y, source: x, narrow: narrow}, nil
 }
 
 // Free gives the memory back; the object must not be used afterwards.
-func (b *Right) Free() { giveWords(b.polys) }
+func (b *Right) Free() {
+	giveWords(b.polys)
+	b.source = nil
+}
 
-func (r *Ring) encodeRight(poly []uint64, x *Matrix, y Layout, innerBlock, colBlock int) {
+// encode fills one limb of one block, transformed.
+func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
+	r, x, y := b.ring, b.source, b.layout
 	innerFrom, innerTo := span(innerBlock, y.BlockInner, y.Inner)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
+	used := y.right(innerTo-innerFrom-1, colTo-colFrom-1) + 1
+	clear(limb)
+	q := r.Moduli[l]
 	for j := innerFrom; j < innerTo; j++ {
+		place := y.right(j-innerFrom, 0)
 		for k := colFrom; k < colTo; k++ {
-			place := y.right(j-innerFrom, k-colFrom)
 			entry := x.At(j, k)
-			for l := range r.Moduli {
-				poly[l*r.N+place] = r.residue(entry, l)
+			if b.narrow {
+				limb[place] = entry[0] + uint64(int64(entry[0])>>63)&q
+			} else {
+				limb[place] = r.residue(entry, l)
 			}
+			place += y.BlockInner
 		}
 	}
+	r.twiddles[l].nttStart(limb, used)
 }
 
 // Term is one product in a sum of products.
@@ -97,7 +124,7 @@ func multiply(
 	c0, c1 := takeWords(y.OutPolys()*length), takeWords(y.OutPolys()*length)
 	defer giveWords(c0)
 	defer giveWords(c1)
-	if err := r.sumOfProducts(c0, c1, terms, y); err != nil {
+	if err := r.chosenSum(terms)(c0, c1, terms, y); err != nil {
 		return err
 	}
 	useful := make([]uint64, r.Limbs*y.Rows*y.Cols)
@@ -189,16 +216,21 @@ func (r *Ring) sumOfProducts(c0, c1 []uint64, terms []Term, y Layout) error {
 				for t := range terms {
 					r.accumulate(sums, &terms[t], rowBlock, colBlock, l*r.N+from)
 				}
-				if hasIFMA {
-					sums.join()
-				}
 				place := (rowBlock*y.colBlocks()+colBlock)*r.Limbs*r.N + l*r.N + from
-				r.reduceTile(c0[place:place+tile], &sums.high0, &sums.low0, l)
-				r.reduceTile(c1[place:place+tile], &sums.high1, &sums.low1, l)
+				r.reduced(c0[place:place+tile], c1[place:place+tile], sums, l)
 			}
 		}
 		return nil
 	})
+}
+
+// reduced writes the sums modulo the l-th modulus; the accumulators are used up.
+func (r *Ring) reduced(c0, c1 []uint64, sums *accumulators, l int) {
+	if hasIFMA {
+		sums.join()
+	}
+	r.reduceTile(c0, &sums.high0, &sums.low0, l)
+	r.reduceTile(c1, &sums.high1, &sums.low1, l)
 }
 
 func (r *Ring) reduceTile(out []uint64, high, low *[tile]uint64, l int) {
@@ -212,37 +244,35 @@ func (r *Ring) reduceTile(out []uint64, high, low *[tile]uint64, l int) {
 func (r *Ring) accumulate(sums *accumulators, term *Term, rowBlock, colBlock, offset int) {
 	y := term.Right.layout
 	length, inner, cols := r.Limbs*r.N, y.innerBlocks(), y.colBlocks()
-	left := func(half []uint64, j int) []uint64 {
-		place := (rowBlock*inner+j)*length + offset
-		return half[place : place+tile]
-	}
-	right := func(j int) []uint64 {
-		place := (j*cols+colBlock)*length + offset
-		return term.Right.polys[place : place+tile]
-	}
-	c0, c1 := term.Left.c0, term.Left.c1
-	if hasIFMA {
-		j := 0
-		for ; j+4 <= inner; j += 4 {
-			accumulate4IFMA(&sums.high0[0], &sums.low0[0], &sums.high1[0], &sums.low1[0],
-				&left(c0, j)[0], &left(c1, j)[0], &right(j)[0], tile, 8*length, 8*cols*length)
-		}
-		for ; j < inner; j++ {
-			accumulateIFMA(&sums.high0[0], &sums.low0[0], &sums.high1[0], &sums.low1[0],
-				&left(c0, j)[0], &left(c1, j)[0], &right(j)[0], tile)
-		}
-		return
-	}
+	from := rowBlock*inner*length + offset
+	sums.add(term.Left.c0[from:], term.Left.c1[from:], term.Right.polys[colBlock*length+offset:],
+		inner, length, cols*length)
+}
+
+// add takes in the products of `count` blocks; left and right are the distances from one to the next.
+func (s *accumulators) add(c0, c1, b []uint64, count, left, right int) {
 	j := 0
-	for ; j+4 <= inner; j += 4 {
-		x := [4][]uint64{left(c0, j), left(c0, j+1), left(c0, j+2), left(c0, j+3)}
-		z := [4][]uint64{left(c1, j), left(c1, j+1), left(c1, j+2), left(c1, j+3)}
-		b := [4][]uint64{right(j), right(j + 1), right(j + 2), right(j + 3)}
-		accumulate4(sums.high0[:], sums.low0[:], sums.high1[:], sums.low1[:], &x, &z, &b)
+	for ; j+4 <= count; j += 4 {
+		if hasIFMA {
+			accumulate4IFMA(&s.high0[0], &s.low0[0], &s.high1[0], &s.low1[0],
+				&c0[j*left], &c1[j*left], &b[j*right], tile, 8*left, 8*right)
+			continue
+		}
+		x, z, f := four(c0[j*left:], left), four(c1[j*left:], left), four(b[j*right:], right)
+		accumulate4(s.high0[:], s.low0[:], s.high1[:], s.low1[:], &x, &z, &f)
 	}
-	for ; j < inner; j++ {
-		accumulate1(sums.high0[:], sums.low0[:], sums.high1[:], sums.low1[:], left(c0, j), left(c1, j), right(j))
+	for ; j < count; j++ {
+		if hasIFMA {
+			accumulateIFMA(&s.high0[0], &s.low0[0], &s.high1[0], &s.low1[0],
+				&c0[j*left], &c1[j*left], &b[j*right], tile)
+			continue
+		}
+		accumulate1(s.high0[:], s.low0[:], s.high1[:], s.low1[:], c0[j*left:], c1[j*left:], b[j*right:])
 	}
+}
+
+func four(x []uint64, distance int) [4][]uint64 {
+	return [4][]uint64{x, x[distance:], x[2*distance:], x[3*distance:]}
 }
 
 // addZero adds a public-key encryption of zero, (u b, u a + e1); the error of the

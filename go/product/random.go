@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math/bits"
+	"unsafe"
 
 	"atoll/core/fault"
 )
@@ -67,6 +68,26 @@ func (s *stream) word() uint64 {
 	return value
 }
 
+// fill writes the next words of the stream, as word does, many at a time.
+func (s *stream) fill(words []uint64) {
+	for ; s.next < len(s.chunk) && len(words) > 0; words = words[1:] {
+		words[0] = s.word()
+	}
+	if len(words) == 0 {
+		return
+	}
+	clear(words)
+	data := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
+	s.mode.XORKeyStream(data, data)
+	if bigEndian {
+		for i, word := range words {
+			words[i] = bits.ReverseBytes64(word)
+		}
+	}
+}
+
+var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
+
 func checkSeed(seed []byte) error {
 	if len(seed) != SeedBytes {
 		return fault.New(fault.Argument, "a seed has %d bytes", SeedBytes)
@@ -78,8 +99,9 @@ func checkSeed(seed []byte) error {
 func (r *Ring) uniform(poly []uint64, s *stream) {
 	for l, q := range r.Moduli {
 		part := r.limb(poly, l)
-		for i := range part {
-			value := s.word() >> (64 - modulusBits)
+		s.fill(part)
+		for i, word := range part {
+			value := word >> (64 - modulusBits)
 			for value >= q {
 				value = s.word() >> (64 - modulusBits)
 			}

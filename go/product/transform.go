@@ -52,13 +52,24 @@ func tail(roots []uint64) []uint64 {
 	return out
 }
 
-func (t *twiddles) ntt(p []uint64) {
+func (t *twiddles) ntt(p []uint64) { t.nttStart(p, len(p)) }
+
+// nttStart transforms a polynomial with zeros from coefficient `used` on: while
+// the upper halves are zero, a step only copies the lower ones.
+func (t *twiddles) nttStart(p []uint64, used int) {
 	if !hasIFMA {
 		t.sub.NTT(p, p)
 		return
 	}
 	n := len(p)
-	for groups, half := 1, n/2; half >= lanes; groups, half = 2*groups, half/2 {
+	groups, half := 1, n/2
+	for half >= lanes && half >= used {
+		groups, half = 2*groups, half/2
+	}
+	for copied := n / groups; copied < n; copied *= 2 {
+		copy(p[copied:2*copied], p[:copied])
+	}
+	for ; half >= lanes; groups, half = 2*groups, half/2 {
 		for i := range groups {
 			x := 2 * i * half
 			forwardIFMA(&p[x], &p[x+half], half, t.forward[groups+i], t.q, t.inverse)

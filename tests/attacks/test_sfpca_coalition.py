@@ -39,6 +39,29 @@ def test_shares_of_all_but_one_provider_say_nothing_about_an_intermediate() -> N
         assert np.abs(coalition).min() > 1 << (FRACTION + 8 + 40)
 
 
+def test_a_product_of_two_providers_is_masked_by_both_and_concerns_nobody_else() -> None:
+    blocks = [np.full((2, 2), float(i + 1)) for i in range(4)]
+
+    async def multiply(machine, inputs, receivers):  # type: ignore[no-untyped-def]
+        factors = [
+            machine.private(
+                owner, np.full((2, 2), 3 << FRACTION) if inputs.me == owner else None, (2, 2), FRACTION, 4
+            )
+            for owner in inputs.providers[:2]
+        ]
+        made = await machine.product(tuple(factors), ring="deep", fraction=FRACTION, bits=8, name="pair")
+        return made.share
+
+    shares, _ = encrypted(multiply, blocks)
+    values = {name: as_integers(share) for name, share in shares.items()}
+    assert np.abs(sum(values.values()) - (18 << FRACTION)).max() <= len(shares)
+    assert not np.any(values["p2/provider"])
+    assert not np.any(values["p3/provider"])
+    for honest in ("p0/provider", "p1/provider"):
+        coalition = sum(value for name, value in values.items() if name != honest)
+        assert np.abs(coalition).min() > 1 << (FRACTION + 8 + 40)
+
+
 def test_a_product_cannot_be_decrypted_without_the_last_part_of_the_key() -> None:
     parties, rng = 3, np.random.default_rng(1)
     left, right = (rng.integers(-9, 10, (2, 2)).astype(object) << 20 for _ in range(2))

@@ -154,10 +154,10 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         "release='encrypted' is not",
     ),
     "standardize": (lambda: sfpca(standardize=True).fit([X, X]), ParameterError, "standardize=True is not"),
-    "vertical": (
-        lambda: sfpca(partition="vertical").fit([X, X]),
-        ParameterError,
-        "partition='vertical' is not",
+    "partition": (
+        lambda: sfpca(partition="diagonal").fit([X, X]),
+        StudyError,
+        "split by partition='diagonal'",
     ),
     "secure sum": (lambda: sfpca(secure_sum="masks").fit([X, X]), ParameterError, "means nothing"),
     "recipe": (lambda: sfpca(recipe="quick").fit([X, X]), ParameterError, "no recipe 'quick'"),

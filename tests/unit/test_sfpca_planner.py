@@ -8,7 +8,7 @@ import pytest
 from tests.examples import Example, private_sfpca, sfpca, sfpca_scores
 
 from atoll.protocols.sfpca.covariance import POLICIES
-from atoll.protocols.sfpca.direct import Inputs, direct
+from atoll.protocols.sfpca.direct import Inputs, direct, joint_rotation
 from atoll.protocols.sfpca.planner import Counted, expect
 from atoll.protocols.sfpca.strict import strict
 from atoll.runtime.execute import run_study
@@ -42,4 +42,14 @@ def test_fifty_providers_with_a_million_rows_fit_the_rings(recipe: str) -> None:
     inputs = Inputs(10**6, 60, machine.providers, "nobody", None, None)
     run = direct(machine, inputs, 20) if recipe == "direct" else strict(machine, inputs, 20, POLICIES[recipe])
     asyncio.run(run)
-    assert machine.messages > 50 * 100
+    assert machine.messages > 50 * 40
+
+
+def test_rotations_cost_a_provider_the_logarithm_of_their_number() -> None:
+    sent = []
+    for count in (2, 4, 16):
+        machine = Counted([f"p{i}" for i in range(count)])
+        asyncio.run(joint_rotation(machine, Inputs(100, 8, machine.providers, "nobody", None, None), 8))
+        sent.append(machine.provider_bytes)
+    assert sent[1] < 2.2 * sent[0]
+    assert sent[2] < 4.4 * sent[0]

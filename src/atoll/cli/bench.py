@@ -14,6 +14,7 @@ from atoll.cli.options import JsonOption
 if TYPE_CHECKING:
     from atoll.bench.sfpca import Row as SfpcaRow
     from atoll.bench.sums import Row
+    from atoll.protocols.sfpca.rates import Rates
 
 app = typer.Typer(no_args_is_help=True, help="Measure speed and bytes on this machine.")
 
@@ -52,12 +53,19 @@ def sfpca(
         typer.Option("--data", help="Folder with the data sets; else $ATOLL_DATA.", show_default=False),
     ] = None,
     islands: Annotated[int, typer.Option("--islands", min=2, max=50, help="How many islands.")] = 6,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Also print the elapsed seconds of every step.")
+    ] = False,
+    components: Annotated[
+        bool, typer.Option("--components", help="Also print the cosine of every component.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """SF-PCA on the data sets of its paper, over emulated links of 20 ms and 1 Gbit/s.
 
     Seconds, processor seconds of all roles together, bytes sent by an island, rounds, the worst cosine
-    of a component with the exact one, and the paper's seconds beside them.
+    of a component with the exact one and the mean squared error; meta-analysis of the same islands; and
+    the figures of the paper.
     """
     from atoll.bench.sfpca import bench_case, chosen, data_folder
 
@@ -65,14 +73,61 @@ def sfpca(
     rows = [bench_case(name, folder, islands) for name in chosen(cases or [], folder)]
     if as_json:
         console.print_json([row._asdict() for row in rows])
+        return
+    _show_sfpca(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
+    if components:
+        _show_components(rows)
+    if steps:
+        _show_steps(rows)
+
+
+@app.command()
+def calibrate(as_json: JsonOption = False) -> None:
+    """Measure what the steps of SF-PCA cost here, for the predictions of atoll review.
+
+    Takes some seconds; best while nothing else runs. The table is kept in the user's data folder, or in
+    the file that $ATOLL_CALIBRATION names.
+    """
+    import msgspec
+
+    from atoll.bench.calibrate import calibrate as measure
+    from atoll.protocols.sfpca.rates import store
+
+    rates = measure()
+    path = store(rates)
+    if as_json:
+        console.print_json(msgspec.to_builtins(rates))
     else:
-        _show_sfpca(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
+        _show_rates(rates)
+        console.out().print(f"kept in {path}", soft_wrap=True)
+
+
+def _show_rates(rates: Rates) -> None:
+    import msgspec
+
+    names = tuple(rates.rings)
+    title = "Processor microseconds: per polynomial + per 1,000 entries"
+    table = console.table("step", *names, right=names, title=title)
+    rings = {name: msgspec.structs.asdict(ring) for name, ring in rates.rings.items()}
+    for step in rings[names[0]]:
+        table.add_row(step, *(_rate(rings[name][step], step in ("share", "clear")) for name in names))
+    console.out().print(table)
+    console.out().print()
+    table = console.table("step", "microseconds", right=("microseconds",), title="Everything else")
+    for step, rate in msgspec.structs.asdict(rates.python).items():
+        table.add_row(step.replace("_", " "), _rate(rate))
+    console.out().print(table)
+
+
+def _rate(rate: float | tuple[float, float], entries: bool = False) -> str:
+    if isinstance(rate, tuple):
+        return f"{1e6 * rate[0]:.4g} + {1e9 * rate[1]:.3g}"
+    return f"+ {1e9 * rate:.3g}" if entries else f"{1e6 * rate:.4g}"
 
 
 def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
-    figures = ("size", "k", "seconds", "CPU s", "MB/island", "rounds", "worst cosine", "MSE", "paper s")
-    others = ("C-HE s", "SMC s")
-    table = console.table("data", *figures, *others, right=(*figures, *others), title=title)
+    cost = ("size", "k", "seconds", "CPU s", "MB/island", "rounds", "paper s", "C-HE s", "SMC s")
+    table = console.table("data", *cost, right=cost, title=title)
     for row in rows:
         cells = [
             f"{row.rows:,} x {row.columns:,}",
@@ -81,13 +136,45 @@ def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
             f"{row.processor_seconds:.1f}",
             f"{row.island_bytes / 1e6:.0f}",
             str(row.rounds),
-            f"{min(row.cosines):.8f}",
-            f"{row.squared_error:.1e}",
             f"{row.paper_seconds:,.0f}",
             f">{row.centralised_seconds:,.0f}",
             f"{row.sharing_seconds:,.0f}",
         ]
         table.add_row(row.name, *cells)
+    console.out().print(table)
+    console.out().print()
+    accuracy = ("worst cosine", "MSE", "certified", "meta cosine", "meta MSE")
+    paper = ("paper r²; MSE", "its meta r²; MSE")
+    table = console.table("data", *accuracy, *paper, right=(*accuracy, *paper), title="Accuracy")
+    for row in rows:
+        cells = [
+            f"{min(row.cosines):.8f}",
+            f"{row.squared_error:.1e}",
+            f"{row.certified:.1e}",
+            f"{min(row.meta_cosines):.6f}",
+            f"{row.meta_squared_error:.1e}",
+            row.paper_accuracy,
+            row.paper_meta_accuracy,
+        ]
+        table.add_row(row.name, *cells)
+    console.out().print(table)
+
+
+def _show_components(rows: list[SfpcaRow]) -> None:
+    console.out().print()
+    table = console.table("data", "cosine with the exact component, one after the other")
+    for row in rows:
+        table.add_row(row.name, " ".join(f"{cosine:.8f}" for cosine in row.cosines))
+    console.out().print(table)
+
+
+def _show_steps(rows: list[SfpcaRow]) -> None:
+    console.out().print()
+    names = sorted({name for row in rows for name in row.steps}, key=lambda n: -rows[-1].steps.get(n, 0.0))
+    data = tuple(row.name for row in rows)
+    table = console.table("step", *data, right=data, title="Seconds, all roles")
+    for name in names:
+        table.add_row(name, *(f"{row.steps.get(name, 0.0):.2f}" for row in rows))
     console.out().print(table)
 
 

@@ -13,6 +13,7 @@ from atoll.errors import ParameterError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atoll.protocols.base import Forecast
     from atoll.runtime.review import Review
 
 
@@ -27,6 +28,22 @@ def review(
             show_default=False,
         ),
     ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            "--rows",
+            metavar="N",
+            min=1,
+            help="Rows of each island, to estimate time; counted where \\[local] has all tables.",
+            show_default=False,
+        ),
+    ] = None,
+    latency: Annotated[
+        float, typer.Option("--latency", metavar="MS", min=0, help="Milliseconds between two parties.")
+    ] = 20.0,
+    bandwidth: Annotated[
+        float, typer.Option("--bandwidth", metavar="MBIT", min=0.001, help="Mbit/s between two parties.")
+    ] = 1000.0,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print text for a data protection impact assessment.")
     ] = False,
@@ -38,12 +55,14 @@ def review(
     Runs nothing.
     """
     from atoll.report.assessment import as_markdown
-    from atoll.runtime.review import review_file
-    from atoll.runtime.studies import open_study
+    from atoll.runtime.review import Guess, review_file
+    from atoll.runtime.studies import data_holders, open_study
 
     if markdown and as_json:
         raise ParameterError("--markdown and --json exclude each other", hint="choose one of them")
-    reviewed = review_file(open_study(study), columns)
+    file = open_study(study)
+    known = () if rows is None else (rows,) * len(data_holders(file.study))
+    reviewed = review_file(file, columns, Guess(known, latency / 1000, bandwidth * 125_000))
     if as_json:
         console.print_json(reviewed.to_plain())
     elif markdown:
@@ -154,4 +173,30 @@ def _show_cost(review: Review, screen: Console) -> None:
         made.add_row("and for each record's projection", f"{cost.projection_bytes_per_row} B")
     made.add_row("memory for the sums, at the receiver", size(cost.memory_server))
     screen.print(made)
+    screen.print()
+    _show_forecast(cost.forecast, screen)
+
+
+def _show_forecast(forecast: Forecast | None, screen: Console) -> None:
+    from rich.markup import escape
+
+    from atoll.report.units import duration, size
+
+    if forecast is None:
+        return
+    figures = ("time", "processor", "memory")
+    made = console.table("", *figures, right=figures, title="Expected time and memory")
+    all_, together, apart = "all roles on one machine", forecast.seconds_together, forecast.seconds_apart
+    made.add_row(all_, duration(together), "", size(forecast.memory_together))
+    made.add_row("every party on its own", duration(apart), "", "")
+    for who, processor, memory in (
+        ("  the busiest island", forecast.processor_provider, forecast.memory_provider),
+        ("  the coordinator", forecast.processor_server, forecast.memory_server),
+    ):
+        made.add_row(who, "", duration(processor), size(memory))
+    screen.print(made)
+    for sentence in forecast.course:
+        screen.print(escape(f"• {sentence}"))
+    for sentence in forecast.assumes:
+        screen.print(f"[dim]assumed: {escape(sentence)}[/]")
     screen.print()

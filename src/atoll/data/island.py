@@ -53,6 +53,11 @@ class Island:
     def n_rows(self) -> int:
         return int(self._table.shape[0])
 
+    @property
+    def index(self) -> pd.Index[Any] | None:
+        """The rows' labels, where the owner handed in a frame."""
+        return self._table.index if isinstance(self._table, pd.DataFrame) and self.source is None else None
+
     # ---- making one ----
 
     @classmethod

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from atoll.data.island import Island, as_islands
 from atoll.errors import NotReleased, ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run, warn_of_missing
-from atoll.estimators.encrypted import check_sfpca, sfpca_study, take_sfpca, warn_of_small_islands
+from atoll.estimators.encrypted import (
+    check_alignment,
+    check_sfpca,
+    common_scores,
+    sfpca_study,
+    take_sfpca,
+    warn_of_small_islands,
+)
 from atoll.estimators.privacy_options import (
     PRIVACY_OPTIONS,
     accounts,
@@ -24,6 +31,7 @@ from atoll.estimators.privacy_options import (
     variances_of,
 )
 from atoll.protocols.base import MIN_ISLANDS, Learned
+from atoll.protocols.sfpca.parameters import VERTICAL
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
 
@@ -44,7 +52,7 @@ _SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Principal component analysis of a table whose rows lie on several islands.
+    """Principal component analysis of a table whose rows (or columns) lie on several islands.
 
     Parameters
     ----------
@@ -58,6 +66,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
         (shared by all islands) or the "server"'s.
+    partition : "horizontal" or "vertical"
+        Islands hold rows, or (with "sfpca") different columns of the same rows, in the same order.
     standardize : bool
         Divide every column by its joint standard deviation.
     epsilon, delta : float, optional
@@ -187,6 +197,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
+        if self.partition == VERTICAL:
+            check_alignment(tables)
         study = self._study(tables)
         if self._is_private():
             self._fit_privately(study, tables, named=isinstance(islands, Mapping))
@@ -344,11 +356,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         return np.asarray((X - self.mean_) @ self._weights().T)
 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
-        """Fit, and project each island's own rows: a list, island by island."""
+        """Fit, and project each island's own rows: a list, island by island (the same for all islands
+        where they hold columns of the same rows)."""
         self.fit(islands, y)
         tables = as_islands(islands)
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
+        if self.protocol == "sfpca" and self.partition == VERTICAL:
+            return [common_scores(self, tables)] * len(tables)
         if self.protocol == "sfpca":
             return [self.scores_[name] for name in tables]
         columns = getattr(self, "feature_names_in_", None)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from atoll.data.island import Island
-from atoll.errors import ParameterError, PrivacyWarning, one_of
+from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
 from atoll.estimators.privacy_options import privacy_parameters, variances_of
-from atoll.protocols.sfpca.parameters import RECIPES, small_rows
+from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_rows
 from atoll.study.model import Study
 
 _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -24,7 +24,6 @@ _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
     "eigen": ("masked", "the eigenproblem is solved in the clear after secret rotations"),
     "standardize": (False, "divide the columns by public numbers beforehand"),
-    "partition": ("horizontal", "islands hold rows"),
 }
 
 
@@ -48,6 +47,26 @@ def check_sfpca(options: Any) -> None:
     _plain_components(options.n_components)
 
 
+def check_alignment(tables: Mapping[str, Island]) -> None:
+    """Refuse frames of the same rows whose indexes say that they are not."""
+    frames = [(name, table.index) for name, table in tables.items() if table.index is not None]
+    for name, index in frames:
+        first, reference = frames[0]
+        if len(index) == len(reference) and not index.equals(reference):
+            raise SchemaError(
+                f"the rows of {name} have another index than those of {first}",
+                hint="partition='vertical' takes the same rows in the same order; align the frames first",
+            )
+
+
+def common_scores(fitted: Any, tables: Mapping[str, Island]) -> Any:
+    """Where islands hold columns: the projections of the common rows."""
+    if hasattr(fitted, "scores_"):
+        return next(iter(fitted.scores_.values()))
+    X = np.hstack([table.features(table.columns) for table in tables.values()])
+    return X @ fitted.components_.T - fitted.offset_
+
+
 def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
     """Islands as providers, a keyless coordinator, and the caller as consumer."""
     public = dict.fromkeys(("explained_variance", "n_samples", "certificate"), ("provider", "consumer"))
@@ -61,7 +80,8 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
             "bounds": plain_bounds(options.bounds),
             **_privacy(options),
         },
-        release=_RELEASES[options.release] | public,
+        partition=options.partition,
+        release=_releases(options) | public,
     )
 
 
@@ -70,6 +90,14 @@ def _privacy(options: Any) -> dict[str, Any]:
     if options.epsilon is None:
         return {}
     return {name: value for name, value in privacy_parameters(options).items() if name != "neighbours"}
+
+
+def _releases(options: Any) -> dict[str, tuple[str, ...]]:
+    released = dict(_RELEASES[options.release])
+    if options.partition == VERTICAL and "components" in released:
+        # A row's scores are made of all islands' columns: with the components, they would say others' parts.
+        del released["scores"]
+    return released
 
 
 def _plain_components(n_components: Any) -> int | None:
@@ -120,7 +148,8 @@ def take_sfpca(fitted: Any) -> None:
         fitted.variances_of_ = variances_of(fitted)
     fitted.certificate_ = dict(result["certificate"])
     fitted.n_components_ = len(fitted.explained_variance_)
-    fitted.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
+    if "scores" in result:
+        fitted.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
     if fitted.release == "scores":
         return
     fitted.components_ = np.array(result["components"])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from atoll import secure_sums
@@ -75,6 +76,32 @@ class Expectation(NamedTuple):
     rounds: int
 
 
+class Circumstances(NamedTuple):
+    """What a forecast is made for: tables, and links between every two parties."""
+
+    columns: int
+    rows: tuple[int, ...] = ()
+    """Of every island; empty where nobody knows."""
+    latency: float = 0.02
+    bandwidth: float = 125e6
+
+
+class Forecast(msgspec.Struct, frozen=True):
+    """Time and memory of a run, and why it takes the course it takes."""
+
+    seconds_together: float
+    """All roles in one process."""
+    seconds_apart: float
+    """Every party on a machine of its own."""
+    processor_provider: float
+    processor_server: float
+    memory_together: int
+    memory_provider: int
+    memory_server: int
+    course: tuple[str, ...]
+    assumes: tuple[str, ...]
+
+
 class PrivacyTerms(NamedTuple):
     """What a study with an epsilon promises; ``costs`` are empty where nothing is promised."""
 
@@ -107,6 +134,8 @@ class Protocol:
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
     """Expected cost for a study over tables of so many columns."""
+    forecast: Callable[[Study, Circumstances], Forecast] | None = None
+    """Time and memory, where a protocol can say them."""
     check: Callable[[Study], None] = lambda _: None
     privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
     """The study's differential privacy, where it asks for any."""

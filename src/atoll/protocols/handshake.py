@@ -29,6 +29,14 @@ class AgreedColumns(Message, frozen=True):
     named: bool
 
 
+class JoinedColumns(Message, frozen=True):
+    """Checking role -> provider: all islands' columns side by side, and how many are whose."""
+
+    names: tuple[str, ...]
+    widths: tuple[int, ...]
+    named: bool
+
+
 MESSAGES = (Columns, AgreedColumns)
 
 _SHOWN = 5
@@ -57,6 +65,38 @@ def agree(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> A
     return AgreedColumns(names, reference.named or wanted is not None)
 
 
+def join(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> JoinedColumns:
+    """The columns of islands that hold different ones, or an error that names island and column."""
+    first, reference = next(iter(schemas.items()))
+    owners: dict[str, Address] = {}
+    for address, schema in schemas.items():
+        if not schema.names:
+            raise SchemaError(f"{address.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
+        _check_named(address, schema, first, reference)
+        for name in schema.names if schema.named else ():
+            if name in owners:
+                raise SchemaError(
+                    f"{address.party} has the column {name!r}, which {owners[name].party} has too",
+                    hint="where islands hold columns, each is on one of them: rename it, or leave it out",
+                )
+            owners[name] = address
+    missing = [name for name in wanted or () if name not in owners]
+    if missing:
+        raise SchemaError(f"no island has {_listing(missing)}, which the study has", hint=_RENAME)
+    widths = tuple(len(schema.names) for schema in schemas.values())
+    names = tuple(owners) if reference.named else tuple(f"x{i}" for i in range(sum(widths)))
+    return JoinedColumns(names, widths, reference.named)
+
+
+def _check_named(address: Address, schema: Columns, first: Address, reference: Columns) -> None:
+    if schema.named != reference.named:
+        raise SchemaError(
+            f"the columns of {address.party} are {'named' if schema.named else 'not named'}, "
+            f"those of {first.party} are {'named' if reference.named else 'not named'}",
+            hint="hand in frames everywhere or arrays everywhere",
+        )
+
+
 def _compare(
     address: Address, schema: Columns, first: Address, reference: Columns, names: tuple[str, ...], fixed: bool
 ) -> None:
@@ -65,12 +105,8 @@ def _compare(
             f"{address.party} has {len(schema.names)} columns, {first.party} has {len(names)}",
             hint="all islands need the same columns; name them (a frame, or columns=) to see which differ",
         )
-    if schema.named != reference.named and not fixed:
-        raise SchemaError(
-            f"the columns of {address.party} are {'named' if schema.named else 'not named'}, "
-            f"those of {first.party} are {'named' if reference.named else 'not named'}",
-            hint="hand in frames everywhere or arrays everywhere",
-        )
+    if not fixed:
+        _check_named(address, schema, first, reference)
     against = "the study" if fixed else first.party
     missing = [c for c in names if c not in set(schema.names)]
     extra = [c for c in schema.names if c not in set(names)]
@@ -101,3 +137,21 @@ async def check(net: Network, providers: Sequence[Address], wanted: Sequence[str
     agreed = agree(await net.gather(Columns, providers), wanted)
     await net.broadcast(providers, agreed)
     return agreed
+
+
+async def announce_own(
+    net: Network, island: Island, checker: Address, wanted: Sequence[str] | None
+) -> tuple[JoinedColumns, tuple[str, ...]]:
+    """The side of a provider that holds columns of its own: all columns, and its own."""
+    own = describe(island, wanted, None)
+    await net.send(checker, own)
+    return await net.receive(JoinedColumns, checker), own.names
+
+
+async def check_joined(
+    net: Network, providers: Sequence[Address], wanted: Sequence[str] | None
+) -> JoinedColumns:
+    """The checking role's side, where islands hold columns."""
+    joined = join(await net.gather(Columns, providers), wanted)
+    await net.broadcast(providers, joined)
+    return joined

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from atoll.report.units import listing, size
-from atoll.runtime.review import Review, RoleReview
+from atoll.report.units import duration, listing, size
+from atoll.runtime.review import CostReview, Review, RoleReview
 
 _ANALYSES = {"pca": "a principal component analysis (PCA)", "sum": "a sum"}
 _SPLITS = {
@@ -95,7 +95,17 @@ def _cost(review: Review) -> str:
         f"Expected volume for {cost.columns} columns: {cost.messages:,} messages in {cost.rounds} rounds, "
         f"{size(cost.bytes_per_provider)} sent by each island, {size(cost.bytes_total)} in all"
         f"{rows if cost.projection_bytes_per_row else ''}; about {size(cost.memory_server)} of memory for "
-        "the sums at the receiving party."
+        "the sums at the receiving party." + _forecast(cost)
+    )
+
+
+def _forecast(cost: CostReview) -> str:
+    foreseen = cost.forecast
+    if foreseen is None:
+        return ""
+    return (
+        f" Expected time: {duration(foreseen.seconds_apart)} with every party on its own machine "
+        f"({'; '.join(foreseen.assumes)}). Course: {'; '.join(foreseen.course)}."
     )
 
 

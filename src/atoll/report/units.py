@@ -18,3 +18,11 @@ def listing(names: tuple[str, ...] | list[str], shown: int = 6) -> str:
     if len(names) <= shown + 1:
         return ", ".join(names)
     return f"{', '.join(names[:shown])} and {len(names) - shown} more"
+
+
+def duration(seconds: float) -> str:
+    """Seconds: 754 -> "13 min"."""
+    for step, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= 1.5 * step:
+            return f"{seconds / step:.2g} {unit}"
+    return f"{seconds:.2g} s"

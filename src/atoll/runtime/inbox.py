@@ -26,18 +26,20 @@ class Inbox:
 
     def __init__(self, decoder: Decoder[Message]) -> None:
         self._decoder = decoder
-        self._waiting: deque[tuple[Address, Message, int]] = deque()
+        self._waiting: deque[tuple[Address, Message, int, float]] = deque()
         self._left: set[Address] = set()
         self._changed: asyncio.Event | None = None
         self.depth = 0
         """How many messages had to come one after another to bring what the role has read."""
+        self.latest = 0.0
+        """When the latest of what the role has read arrived, by the clocks of a metered run."""
 
-    def put(self, sender: Address, data: bytes | None, depth: int = 0) -> None:
+    def put(self, sender: Address, data: bytes | None, depth: int = 0, at: float = 0.0) -> None:
         if data is None:
             self._left.add(sender)
         else:
             try:
-                self._waiting.append((sender, self._decoder.decode(data), depth))
+                self._waiting.append((sender, self._decoder.decode(data), depth, at))
             except MessageError as error:
                 raise MessageError(f"from {sender}: {error.message}") from None
         if self._changed is not None:
@@ -48,10 +50,11 @@ class Inbox:
     ) -> tuple[Address, M] | None:
         """The earliest message of ``kind`` from ``senders``, if one is here."""
         wanted = set(senders)
-        for position, (sender, message, depth) in enumerate(self._waiting):
+        for position, (sender, message, depth, at) in enumerate(self._waiting):
             if sender in wanted and isinstance(message, kind):
                 del self._waiting[position]
                 self.depth = max(self.depth, depth)
+                self.latest = max(self.latest, at)
                 return sender, message
         gone = wanted & self._left
         if gone and absent is None:

@@ -20,6 +20,8 @@ class Frame(NamedTuple):
 
     data: bytes
     depth: int
+    at: float = 0.0
+    """When it left, and then when it arrives, by the clocks of a metered run."""
 
 
 Deliver = Callable[[Frame], None]
@@ -56,6 +58,16 @@ class Link:
         if self._bandwidth:
             self._free_at += len(frame.data) / self._bandwidth
         return self._free_at - now + self._latency
+
+
+class ClockLink(Link):
+    """A link that delivers at once and says when the frame would have arrived."""
+
+    def send(self, frame: Frame) -> None:
+        self._free_at = max(frame.at, self._free_at)
+        if self._bandwidth:
+            self._free_at += len(frame.data) / self._bandwidth
+        self._deliver(frame._replace(at=self._free_at + self._latency))
 
 
 class FaultyLink(Link):

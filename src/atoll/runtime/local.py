@@ -10,17 +10,19 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.data.island import Island
-from atoll.errors import AtollError, Deadlock, MessageError, RoleFailed, RunError
+from atoll.errors import AtollError, Deadlock, MessageError, ParameterError, RoleFailed, RunError
 from atoll.network import Address, Network
 from atoll.protocols.base import Learned, Protocol, check_study
 from atoll.runtime.faults import Faults
 from atoll.runtime.inbox import Inbox
-from atoll.runtime.links import FaultyLink, Frame, Link, PerLink, on_link
+from atoll.runtime.links import ClockLink, FaultyLink, Frame, Link, PerLink, on_link
+from atoll.runtime.meter import Meter, metered
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study
@@ -58,15 +60,25 @@ class LocalEngine:
     """Runs whole studies in this process.
 
     ``latency`` (seconds) and ``bandwidth`` (bytes a second) are one number for all links or a mapping
-    from (sending party, receiving party); ``faults`` is a :class:`Faults` schedule.
+    from (sending party, receiving party); ``faults`` is a :class:`Faults` schedule. With
+    ``one_at_a_time`` nothing runs side by side and nobody waits for links: slower, but the transcript
+    then has every role's processor time, and what the run would take with each on its own machine.
     """
 
     def __init__(
-        self, latency: PerLink = 0.0, bandwidth: PerLink | None = None, faults: Faults | None = None
+        self,
+        latency: PerLink = 0.0,
+        bandwidth: PerLink | None = None,
+        faults: Faults | None = None,
+        *,
+        one_at_a_time: bool = False,
     ) -> None:
+        if one_at_a_time and faults is not None:
+            raise ParameterError("a run under faults cannot be metered", hint="leave one_at_a_time out")
         self.latency = latency
         self.bandwidth = bandwidth
         self.faults = faults
+        self.one_at_a_time = one_at_a_time
 
     def __repr__(self) -> str:
         return f"LocalEngine(latency={self.latency}, bandwidth={self.bandwidth}, faults={self.faults})"
@@ -126,6 +138,7 @@ class _Run:
         self.progress = progress
         self.observer = observer
         self.transcript = Transcript()
+        self.meter = Meter(self.transcript) if engine.one_at_a_time else None
         self.pool = ThreadPoolExecutor(cores(), "atoll-step")
         self.links: dict[tuple[Address, Address], Link] = {}
         self.in_flight = 0
@@ -172,7 +185,8 @@ class _Run:
         role = self.protocol.roles[address.role]
         island = self.islands.get(address.party) if address.role in self.protocol.data_roles else None
         try:
-            learned = await role(self.networks[address], self.study, island, record)
+            work = role(self.networks[address], self.study, island, record)
+            learned = await (metered(self.meter, address, work) if self.meter else work)
         except _Died:
             self._leave(address)
             return None
@@ -201,7 +215,8 @@ class _Run:
                 assert self.draw is not None
                 self.links[key] = FaultyLink(latency, bandwidth, deliver, faults, self.draw)
             else:
-                self.links[key] = Link(latency, bandwidth, deliver)
+                kind = ClockLink if self.meter else Link
+                self.links[key] = kind(latency, bandwidth, deliver)
         return self.links[key]
 
     def carry(self, sender: Address, receiver: Address, frame: Frame) -> None:
@@ -217,7 +232,8 @@ class _Run:
             if data is not None:
                 self.transcript.received(receiver, len(data))
             try:
-                self.networks[receiver].inbox.put(sender, data, frame.depth)
+                with self.meter.of(receiver) if self.meter else nullcontext():
+                    self.networks[receiver].inbox.put(sender, data, frame.depth, frame.at)
             except MessageError as error:
                 self.fail(_reported(receiver, error))
 
@@ -280,7 +296,7 @@ class _LocalNetwork(Network):
         run.transcript.sent(self.me, type(message).__name__, len(data))
         run.observer.sent(self.me, to, data)
         run.tell(f"{self.me}: {type(message).__name__}")
-        run.carry(self.me, to, Frame(data, depth))
+        run.carry(self.me, to, Frame(data, depth, run.meter.now(self.me) if run.meter else 0.0))
         if self._sent % 64 == 0:
             await asyncio.sleep(0)  # a role with many peers lets the others work
 
@@ -296,6 +312,8 @@ class _LocalNetwork(Network):
             self._run.waiting[self.me] = f"{kind.__name__} from {names}{more}"
             self._run.check_for_deadlock()
             await self.inbox.changed()
+        if self._run.meter:
+            self._run.meter.wait(self.me, self.inbox.latest)
         return arrived
 
     async def compute(self, step: Callable[..., T], *args: Any) -> T:
@@ -305,6 +323,10 @@ class _LocalNetwork(Network):
 
         name = getattr(step, "__name__", "step").strip("_")
         self._run.tell(f"{self.me}: {name}")
-        result, seconds = await asyncio.get_running_loop().run_in_executor(self._run.pool, timed)
+        if self._run.meter:
+            await asyncio.sleep(0)  # a step gives way here as well
+            result, seconds = timed()
+        else:
+            result, seconds = await asyncio.get_running_loop().run_in_executor(self._run.pool, timed)
         self._run.transcript.computed(self.me, name, seconds)
         return result

@@ -7,15 +7,16 @@ secure sum (``trust``); a test compares the former with what really reaches each
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from atoll import secure_sums
-from atoll.data.columns import column_names
+from atoll.data.columns import column_names, row_count
 from atoll.errors import AtollError, ParameterError
 from atoll.network import Address
 from atoll.protocols import Protocol, protocol_of
+from atoll.protocols.base import Circumstances, Forecast
 from atoll.runtime.budget import PrivacyReview, review_privacy
 from atoll.runtime.studies import data_holders
 from atoll.study.load import StudyFile
@@ -54,6 +55,8 @@ class CostReview(msgspec.Struct, frozen=True):
     rounds: int
     projection_bytes_per_row: int
     """Projections come on top: their bytes grow with the rows, which nobody states beforehand."""
+    forecast: Forecast | None = None
+    """Time and memory, where the protocol can say them."""
 
 
 class Review(msgspec.Struct, frozen=True):
@@ -89,11 +92,24 @@ class Review(msgspec.Struct, frozen=True):
         return plain
 
 
-def review_study(study: Study, columns: int | None = None, local: Local | None = None) -> Review:
+class Guess(NamedTuple):
+    """What a caller knows, or wants to assume, of tables and network."""
+
+    rows: tuple[int, ...] = ()
+    latency: float = Circumstances(0).latency
+    bandwidth: float = Circumstances(0).bandwidth
+
+
+NO_GUESS = Guess()
+
+
+def review_study(
+    study: Study, columns: int | None = None, local: Local | None = None, guess: Guess = NO_GUESS
+) -> Review:
     """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
     protocol = protocol_of(study.protocol)
     method = secure_sums.chosen(study) if protocol.uses_sum else None
-    cost, missing = _cost(protocol, study, columns)
+    cost, missing = _cost(protocol, study, columns, guess)
     return Review(
         name=study.name,
         analysis=study.analysis,
@@ -125,26 +141,44 @@ def _trust(protocol: Protocol, study: Study) -> str | None:
     return method.trust(contributors, secure_sums.read_options(method, study.sum_options))
 
 
-def review_file(file: StudyFile, columns: int | None = None) -> Review:
-    """The same for a study file; the number of columns is read from the local data where it can be."""
+def review_file(file: StudyFile, columns: int | None = None, guess: Guess = NO_GUESS) -> Review:
+    """The same for a study file; columns and rows are read from the local data where they can be."""
     columns = columns if columns is not None else count_columns(file)
-    return review_study(file.study, columns, file.local)
+    if not guess.rows and protocol_of(file.study.protocol).forecast is not None:
+        guess = guess._replace(rows=count_rows(file))
+    return review_study(file.study, columns, file.local, guess)
+
+
+def count_rows(file: StudyFile) -> tuple[int, ...]:
+    """The rows of every island, where all tables are at hand; else nothing."""
+    paths = [file.local.data.get(party) for party in data_holders(file.study)]
+    try:
+        return tuple(row_count(path) for path in paths if path is not None) if all(paths) else ()
+    except (AtollError, OSError, ValueError):
+        return ()  # what is wrong with a table is the run's business; here it only informs
 
 
 def count_columns(file: StudyFile) -> int | None:
-    """The columns that the study uses: those it names, or those of the first island at hand."""
+    """The columns that the study uses: those it names, those of the first island at hand or, where
+    islands hold columns, those of all."""
     named = file.study.parameters.get("columns")
     if named is not None:
         return len(named)
     label = file.study.parameters.get("label")
-    for party in data_holders(file.study):
-        path = file.local.data.get(party)
-        if path is not None and Path(path).is_file():
-            try:
-                return len([column for column in column_names(path) if column != label])
-            except (AtollError, OSError, ValueError):
-                continue  # what is wrong with a table is the run's business; here it only informs
-    return None
+    counts = [_columns_of(file.local.data.get(party), label) for party in data_holders(file.study)]
+    known = [count for count in counts if count is not None]
+    if file.study.partition == "vertical":
+        return sum(known) if len(known) == len(counts) else None
+    return known[0] if known else None
+
+
+def _columns_of(path: str | Path | None, label: Any) -> int | None:
+    if path is None or not Path(path).is_file():
+        return None
+    try:
+        return len([column for column in column_names(path) if column != label])
+    except (AtollError, OSError, ValueError):
+        return None  # what is wrong with a table is the run's business; here it only informs
 
 
 def _roles(protocol: Protocol, study: Study) -> tuple[RoleReview, ...]:
@@ -190,7 +224,9 @@ def _receivers(study: Study, output: str, roles: tuple[str, ...]) -> tuple[Addre
     return tuple(address for address in study.receivers(output) if address.role in roles)
 
 
-def _cost(protocol: Protocol, study: Study, columns: int | None) -> tuple[CostReview | None, str | None]:
+def _cost(
+    protocol: Protocol, study: Study, columns: int | None, guess: Guess
+) -> tuple[CostReview | None, str | None]:
     if protocol.expect is None:
         return None, f"{protocol.name} makes no estimate"
     if columns is None:
@@ -198,7 +234,8 @@ def _cost(protocol: Protocol, study: Study, columns: int | None) -> tuple[CostRe
     if columns < 1:
         raise ParameterError(f"a table has at least one column, not {columns}", hint="--columns 30")
     expected = protocol.expect(study, columns)
-    return CostReview(columns, *expected, _projection_bytes(protocol, study, columns)), None
+    foreseen = protocol.forecast(study, Circumstances(columns, *guess)) if protocol.forecast else None
+    return CostReview(columns, *expected, _projection_bytes(protocol, study, columns), foreseen), None
 
 
 def _projection_bytes(protocol: Protocol, study: Study, columns: int) -> int:

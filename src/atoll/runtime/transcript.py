@@ -19,6 +19,8 @@ class RoleCost(msgspec.Struct):
     bytes_received: int = 0
     seconds: dict[str, float] = msgspec.field(default_factory=dict)
     """Elapsed time by step."""
+    cpu_seconds: float = 0.0
+    """Processor time of everything the role did; measured where one thing is done at a time."""
 
     @property
     def step_seconds(self) -> float:
@@ -32,6 +34,8 @@ class Transcript(msgspec.Struct):
     roles: dict[str, RoleCost] = msgspec.field(default_factory=dict)
     rounds: int = 0
     wall_seconds: float = 0.0
+    apart_seconds: float = 0.0
+    """The same with every party on a machine of its own; measured where one thing is done at a time."""
     kinds: dict[str, int] = msgspec.field(default_factory=dict)
     """Messages by their kind."""
 

@@ -29,6 +29,7 @@ MASK_MARGIN: Final = 64
 TRUNCATE_MARGIN: Final = 60
 MAX_PARTIES: Final = 64
 MAX_WORDS: Final = 8
+KEPT_RIGHT_BYTES: Final = 1 << 23
 _MODULUS_BITS: Final = 52
 
 golib.declare("""
@@ -47,6 +48,8 @@ int32_t atoll_product_assemble(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_
 int32_t atoll_product_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*,
     char*, uint64_t);
 int32_t atoll_product_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
+int32_t atoll_product_streamed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
+    char*, uint64_t);
 int32_t atoll_product_multiply(uint64_t, uint64_t*, uint64_t*, uint64_t, uint64_t*, uint64_t*, uint32_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum(uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
@@ -183,7 +186,7 @@ class Secret(_Object):
 
     def encrypt(
         self, x: Integers, limit: int, shift: int, layout: Layout, common: bytes, seed: bytes
-    ) -> bytes:
+    ) -> memoryview:
         """This party's part of the encryption of a shared matrix times 2^shift."""
         out = golib.bytes_out(layout.left_polys * self.ring.poly_size)
         golib.call(
@@ -197,11 +200,11 @@ class Secret(_Object):
             *golib.bytes_in(seed),
             *out[1:],
         )
-        return out[0].tobytes()
+        return out[0].data
 
     def refresh(
-        self, second: bytes, layout: Layout, clearing: Clearing, seed: bytes, domain: bytes
-    ) -> tuple[bytes, Integers]:
+        self, second: golib.Buffer, layout: Layout, clearing: Clearing, seed: bytes, domain: bytes
+    ) -> tuple[memoryview, Integers]:
         """The masked decryption share to send, and this party's share of the truncated result."""
         message = golib.bytes_out(self.ring.residues_size(layout.rows * layout.cols))
         share = _empty(layout.rows, layout.cols, clearing.share_words)
@@ -216,7 +219,7 @@ class Secret(_Object):
             *message[1:],
             *_matrix(share),
         )
-        return message[0].tobytes(), share
+        return message[0].data, share
 
 
 class PublicKey(_Object):
@@ -239,7 +242,7 @@ class PublicKey(_Object):
 class Ciphertext(_Object):
     """An encrypted matrix, ready to be multiplied."""
 
-    def __init__(self, ring: Ring, layout: Layout, first: bytes, common: bytes) -> None:
+    def __init__(self, ring: Ring, layout: Layout, first: golib.Buffer, common: bytes) -> None:
         self.ring = ring
         self.layout = layout
         self._handle = golib.Handle(
@@ -252,17 +255,32 @@ class Ciphertext(_Object):
 
 
 class Right(_Object):
-    """A matrix in the clear, encoded once for every product with it; entries stay below 2^limit."""
+    """A matrix in the clear, for the right side of products; entries stay below 2^limit.
 
-    def __init__(self, ring: Ring, x: Integers, limit: int, layout: Layout) -> None:
+    It is encoded once for every product with it or, where it is large (``streamed``), block by block in
+    each of them: then ``x`` is kept and must not be changed. Transforming again what lies in a cache
+    takes less time than touching fresh memory once.
+    """
+
+    def __init__(
+        self, ring: Ring, x: Integers, limit: int, layout: Layout, streamed: bool | None = None
+    ) -> None:
         self.ring = ring
         self.layout = layout
-        self._handle = golib.Handle("atoll_product_right", ring.index, *_matrix(x), limit, _sizes(layout))
+        self.streamed = streamed_right(ring, layout) if streamed is None else streamed
+        self._source = x if self.streamed else None
+        opener = "atoll_product_streamed_right" if self.streamed else "atoll_product_right"
+        self._handle = golib.Handle(opener, ring.index, *_matrix(x), limit, _sizes(layout))
+
+
+def streamed_right(ring: Ring, layout: Layout) -> bool:
+    """Whether an encoded right side is too large to be kept."""
+    return layout.right_polys * ring.degree * ring.limbs * 8 > KEPT_RIGHT_BYTES
 
 
 def assemble(
-    ring: Ring, public: Integers | None, shift: int, layout: Layout, parts: Sequence[bytes]
-) -> bytes:
+    ring: Ring, public: Integers | None, shift: int, layout: Layout, parts: Sequence[golib.Buffer]
+) -> memoryview:
     """The coordinator's part: add up everybody's encryption and its own, public share."""
     out = golib.bytes_out(layout.left_polys * ring.poly_size)
     matrix = (golib.ffi.NULL, golib.ffi.NULL) if public is None else _matrix(public)
@@ -275,7 +293,7 @@ def assemble(
         *golib.BufferList(parts).arguments,
         *out[1:],
     )
-    return out[0].tobytes()
+    return out[0].data
 
 
 def multiply(
@@ -286,7 +304,7 @@ def multiply(
     limit: int = 0,
     seed: bytes,
     domain: bytes,
-) -> bytes:
+) -> memoryview:
     """The sum of the products, plus ``plain`` (below 2^limit), re-randomised."""
     layout = terms[0][1].layout
     lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
@@ -306,7 +324,7 @@ def multiply(
         *golib.bytes_in(domain),
         *out[1:],
     )
-    return out[0].tobytes()
+    return out[0].data
 
 
 class ProductSum(_Object):
@@ -317,17 +335,17 @@ class ProductSum(_Object):
         self.layout = layout
         self._handle = golib.Handle("atoll_product_sum", ring.index, _sizes(layout))
 
-    def add(self, product: bytes) -> None:
+    def add(self, product: golib.Buffer) -> None:
         """Take in one product."""
         golib.call("atoll_product_sum_add", self.number, 0, *golib.bytes_in(product))
 
-    def second(self) -> bytes:
+    def second(self) -> memoryview:
         """The second halves of the sum: what parties need for their decryption shares."""
         out = golib.bytes_out(self.layout.out_polys * self.ring.poly_size)
         golib.call("atoll_product_sum_second", self.number, *out[1:])
-        return out[0].tobytes()
+        return out[0].data
 
-    def add_share(self, message: bytes) -> None:
+    def add_share(self, message: golib.Buffer) -> None:
         """Take in one party's masked decryption share."""
         golib.call("atoll_product_sum_add", self.number, 1, *golib.bytes_in(message))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, log2
+from math import ceil, isqrt, log2
 
 from atoll.crypto.hazmat.product import (
     MASK_MARGIN,
@@ -15,15 +15,19 @@ from atoll.crypto.hazmat.product import (
     Ring,
     family,
     noise_bits,
+    streamed_right,
 )
 from atoll.errors import ParameterError
 from atoll.protocols.sfpca.shared import Job, Shared
 
 # What a polynomial costs, relative to each other: encrypting and sending a left one; making, sending and
-# refreshing an output; encoding a right one, which is never sent.
-_LEFT_COST, _OUT_COST, _RIGHT_COST = 4.0, 7.0, 0.8
-_RIGHT_MEMORY = 1 << 30
-"""Bytes that an encoded right side may take where another cut takes less."""
+# refreshing an output; encoding a right one, which is never sent, to keep it or on the way.
+_LEFT_COST, _OUT_COST, _RIGHT_COST, _STREAM_COST = 4.0, 7.0, 0.8, 0.25
+_PRODUCT_COST = 0.1
+"""And of multiplying a left with a right one."""
+_MOST_ROW_BLOCKS = 8
+_MOST_BLOCKS = 4096
+"""Products of blocks that one sum may have; see maxBlocks in go/product."""
 
 
 @dataclass(frozen=True)
@@ -36,32 +40,53 @@ class Widths:
     clearing: Clearing
 
 
+def layout_for(
+    ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float = 1
+) -> Layout:
+    """The cheapest blocks for products of one left side of several parts.
+
+    ``inner`` are the parts' columns, ``cols`` the columns of each product. Nobody encodes more than the
+    largest of either: in every product, or once for ``right_uses`` of them where it can be kept.
+    """
+    return _cheapest(ring, rows, inner, cols, right_uses)[1]
+
+
+def effort(ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float) -> float:
+    """What such products cost a party, compared with others."""
+    encoding = _cheapest(ring, rows, inner, cols, right_uses)[0]
+    return encoding + _PRODUCT_COST * rows * max(inner) * max(cols) / ring.degree
+
+
 @lru_cache(maxsize=1024)
-def layout_for(ring: Ring, rows: int, inner: int, cols: int, right_uses: int = 1) -> Layout:
-    """The cheapest blocks for a product whose right side is used so many times."""
+def _cheapest(
+    ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float
+) -> tuple[float, Layout]:
     best: tuple[float, Layout] | None = None
-    for row_blocks in range(1, min(rows, 8) + 1):
+    longest, widest = max(inner), max(cols)
+    for row_blocks in range(1, min(rows, _MOST_ROW_BLOCKS) + 1):
         a = ceil(rows / row_blocks)
-        if a > ring.degree:
-            continue
-        room = ring.degree // a
-        for b in sorted({ceil(inner / blocks) for blocks in range(1, inner + 1)}):
-            if b > room:
-                break
-            c = min(cols, room // b)
-            layout = Layout(rows, inner, cols, a, b, ceil(cols / ceil(cols / c)))
-            cost = (
-                _LEFT_COST * layout.left_polys
-                + _OUT_COST * layout.out_polys
-                + _RIGHT_COST * layout.right_polys / right_uses
-            )
-            if layout.right_polys * ring.degree * ring.limbs * 8 > _RIGHT_MEMORY:
-                cost *= 1000
+        for b in _even_parts(longest):
+            c = min(widest, ring.degree // (a * b))
+            blocks = sum(ceil(part / b) for part in inner)
+            if c < 1 or blocks > _MOST_BLOCKS:
+                continue
+            layout = Layout(rows, longest, widest, a, b, ceil(widest / ceil(widest / c)))
+            left = ceil(rows / a) * blocks
+            out = ceil(rows / a) * sum(ceil(part / layout.block_cols) for part in cols)
+            right = _STREAM_COST if streamed_right(ring, layout) else _RIGHT_COST / right_uses
+            cost = _LEFT_COST * left + _OUT_COST * out + right * layout.right_polys
             if best is None or cost < best[0]:
                 best = (cost, layout)
     if best is None:
-        raise ParameterError(f"{rows} rows do not fit the ring {ring.name!r}")
-    return best[1]
+        raise ParameterError(f"a product of {rows} x {longest} entries does not fit the ring {ring.name!r}")
+    return best
+
+
+@lru_cache(maxsize=1024)
+def _even_parts(size: int) -> list[int]:
+    """All sizes of parts into which something can be cut evenly, but for the last."""
+    root = isqrt(size)
+    return sorted({ceil(size / parts) for parts in range(1, root + 1)} | set(range(1, root + 1)))
 
 
 def plan_for(parties: int, job: Job, *, spare: int = 0) -> Widths:
@@ -81,10 +106,43 @@ def plan_for(parties: int, job: Job, *, spare: int = 0) -> Widths:
     )
 
 
+def fitting(parties: int, job: Job) -> Job:
+    """The job in the wide ring if that holds it, else in the deep ones."""
+    try:
+        plan_for(parties, job)
+    except ParameterError:
+        return replace(job, ring="deep")
+    return job
+
+
+def fitting_all(parties: int, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs with one left side in one ring, with blocks and a shift that serve all: it is encrypted once.
+
+    The left side may have parts: then every job has a term for each of them.
+    """
+    left, cols = jobs[0].terms[0][0], tuple(job.terms[0][1].shape[1] for job in jobs)
+    inner = tuple(x.shape[1] for x, _ in jobs[0].terms)
+    for name in ("wide", "deep"):
+        blocks = layout_for(family(name)[0], left.shape[0], inner, cols, jobs[0].right_uses)
+        cut = [replace(job, ring=name, blocks=blocks) for job in jobs]
+        try:
+            shift = max(plan_for(parties, job).shifts[0] for job in cut)
+            cut = [replace(job, least_shift=shift) for job in cut]
+            for job in cut:
+                plan_for(parties, job)
+        except ParameterError:
+            if name == "deep":
+                raise
+            continue
+        break
+    return cut
+
+
 def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
     terms, fraction, bits = job.terms, job.fraction, job.bits
     left, right = terms[0]
-    first = job.blocks or layout_for(ring, left.shape[0], left.shape[1], right.shape[1], job.right_uses)
+    inner = tuple(x.shape[1] for x, _ in terms)
+    first = job.blocks or layout_for(ring, left.shape[0], inner, (right.shape[1],), job.right_uses)
     blocks = (first.block_rows, first.block_inner, first.block_cols)
     layouts = tuple(Layout(x.shape[0], x.shape[1], y.shape[1], *blocks) for x, y in terms)
     scale = max(x.fraction + y.fraction for x, y in terms)

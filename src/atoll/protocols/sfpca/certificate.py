@@ -43,6 +43,8 @@ class PublicTerms(NamedTuple):
     gram_fraction: int
     iterations: int
     schedule: str
+    row_error: float = 0.0
+    """Where rows are rounded rather than Gram matrices: a bound on the norm of all errors."""
 
 
 class Certificate(NamedTuple):
@@ -147,7 +149,9 @@ def weights(theta: Floats, mu: float, k: int) -> tuple[Floats, Floats, Floats]:
 
 
 def rounding(theta: Floats, mu: float, k: int, public: PublicTerms) -> float:
-    """What the rounding of the parties' Gram matrices may have moved."""
+    """What the rounding of the parties' Gram matrices, or of their rows, may have moved."""
+    if public.row_error:
+        return sum(_moved_by_rows(theta, mu, i, public.row_error) for i in range(k))
     eta = 2.0**-public.gram_fraction * sqrt(public.parties / 12)
     total = 0.0
     for i in range(k):
@@ -156,6 +160,19 @@ def rounding(theta: Floats, mu: float, k: int, public: PublicTerms) -> float:
             within = (1 / (theta[i] - others) ** 2).sum()
         total += within + max(0, public.columns - len(theta)) / (theta[i] - mu) ** 2
     return float(eta**2 * total)
+
+
+def _moved_by_rows(theta: Floats, mu: float, i: int, error: float) -> float:
+    """The i-th component's squared error when rows B are B + E, with |E| bounded by ``error``.
+
+    v_j^T (B^T E + E^T B + E^T E) v_i over the gap, where B v_j is as long as sqrt(theta_j): no assumption
+    is made about E, which in data of few distinct values is anything but random.
+    """
+    others = np.maximum(np.append(np.delete(theta, i), mu), 0.0)
+    with np.errstate(divide="ignore", over="ignore"):
+        nearest = (1 / (theta[i] - others) ** 2).max()
+        outer = (others / (theta[i] - others) ** 2).max()
+    return float(3 * error**2 * (outer + (theta[i] + error**2) * nearest))
 
 
 async def _tau(

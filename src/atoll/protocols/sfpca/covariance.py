@@ -19,7 +19,7 @@ from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
-_HEADROOM = 1 + 2.0**-6
+HEADROOM = 1 + 2.0**-6
 """The trace is taken for a little more, so that rounded summands still add up to less than one."""
 
 
@@ -50,7 +50,12 @@ class Covariance(ABC):
     @property
     def scale(self) -> float:
         """What C is divided by."""
-        return self.total * _HEADROOM
+        return self.total * HEADROOM
+
+    @property
+    def row_error(self) -> float:
+        """Where rows are rounded rather than Gram matrices: the norm of what that may have changed."""
+        return 0.0
 
     @abstractmethod
     async def times(self, machine: Machine, P: Shared) -> Shared:
@@ -65,7 +70,7 @@ class Covariance(ABC):
 
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
-    """The form that suits the inputs; opens the total variance."""
+    """From every party's Gram matrix; opens the total variance."""
     total = await total_variance(machine, inputs)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)
@@ -127,7 +132,7 @@ class GramCovariance(Covariance):
 def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> GramCovariance:
     """Every party's part of C, rounded."""
     m, n, own, f = inputs.columns, inputs.n, inputs.moments, policy.gram_fraction
-    scale = total * _HEADROOM
+    scale = total * HEADROOM
     mean_norm = sqrt(m / scale)  # columns are below one in magnitude
     mean_bits = max(0, ceil(log2(mean_norm)))
     entry_bits = max(1, ceil(log2(1 + 1 / scale)))
@@ -135,6 +140,7 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     high: Any = None
     low: Any = None
     if own is not None:
+        assert own.G is not None, "the moments were taken without a Gram matrix"
         exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
         gram = np.rint(exact * 2.0**f).astype(np.int64)
         mean = own.u.astype(float) * 2.0**-DATA_FRACTION / (n * sqrt(scale))

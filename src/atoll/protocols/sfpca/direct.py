@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.errors import MessageError, ParameterError
+from atoll.protocols.sfpca import columns
 from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
 from atoll.protocols.sfpca.moments import Moments
 from atoll.protocols.sfpca.rotations import rotation
-from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
 
 DATA_FRACTION = 60
 ROTATION_FRACTION = 120
@@ -48,26 +49,33 @@ class Inputs(NamedTuple):
     me: str
     moments: Moments | None
     rotation_seed: bytes | None
+    sizes: tuple[int, ...] = ()
+    """Everybody's rows, in the providers' order: public."""
+    split: columns.Split | None = None
+    """Where parties own columns: whose stand where, and this role's own."""
 
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
-    S, u = await scatter(machine, inputs)
+    S, unit = await scatter(machine, inputs)
+    u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
     total = float(
         (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]
     )
     check_variance(total)
     exponent = -frexp(total)[1]
+    if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
+        check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
     mean = at_fraction(machine, u, C.fraction, bits=1)
     values, W, offset = await turned_and_opened(machine, inputs, C, mean, k)
-    factor = 2.0 ** _row_bits(inputs.n) / inputs.n
+    factor = 2.0 ** ceil(log2(inputs.n)) / inputs.n
     return Found(
         W,
         offset,
         factor,
-        np.maximum(values, 0.0) * 2.0**-exponent * factor**2,
-        total * factor**2,
+        np.maximum(values, 0.0) * 2.0**-exponent * unit,
+        total * unit,
         of_spectrum(values, k),
     )
 
@@ -115,18 +123,31 @@ async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
     return values, U
 
 
-async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared]:
-    """(n G - u u^T) / 2^2e, exactly, and u / 2^e, where 2^e is a power of two above n."""
-    m, e, own = inputs.columns, _row_bits(inputs.n), inputs.moments
+async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
+    """A multiple of the covariance, exactly, with a trace of at most m; and what it is to be multiplied by.
+
+    (n G - u u^T) / 2^2e where parties own rows, 2^e being the next power of two above n.
+    """
+    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    if inputs.split is not None:
+        return await columns.scatter(machine, inputs.split), 2.0**e / inputs.n
     f = DATA_FRACTION + e
-    column = None if own is None else own.u.reshape(m, 1)
     row = None if own is None else -own.u.reshape(1, m)
     gram = None if own is None else inputs.n * own.G
-    u = machine.private(None, column, (m, 1), f, 1)
+    u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
     S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
-    return S, u
+    return S, (2.0**e / inputs.n) ** 2
+
+
+def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Shared:
+    """u / 2^e, with no fewer fractional bits than asked for."""
+    m, own = inputs.columns, inputs.moments
+    fraction = DATA_FRACTION + ceil(log2(inputs.n))
+    more = max(0, least_fraction - fraction)
+    column = None if own is None else own.u.reshape(m, 1) << more
+    return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
 async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
@@ -167,11 +188,6 @@ def smudge_bits(machine: Machine, size: int) -> int:
     """
     roundings = (machine.parties + 1) * (2 + ceil(log2(machine.parties))) * size
     return SMUDGE_MARGIN + ceil(log2(roundings))
-
-
-def _row_bits(n: int) -> int:
-    """e with n <= 2^e; not less than what the mean needs to have all digits of a rotation's scale."""
-    return max(6, ceil(log2(n)))
 
 
 def _mean_bits(inputs: Inputs) -> int:

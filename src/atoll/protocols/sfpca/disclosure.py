@@ -8,7 +8,13 @@ from atoll.protocols.base import Disclosure
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.sfpca import messages
-from atoll.protocols.sfpca.parameters import COORDINATOR, DIRECT_MARGIN, SFPCAParameters, small_rows
+from atoll.protocols.sfpca.parameters import (
+    COORDINATOR,
+    DIRECT_MARGIN,
+    VERTICAL,
+    SFPCAParameters,
+    small_rows,
+)
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.study.model import Study
 
@@ -16,16 +22,26 @@ from atoll.study.model import Study
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
     p = study.read_parameters(SFPCAParameters)
-    said = [*_set_up(p), *(_range(study, p) if p.epsilon is None else _centre(study))]
+    said = [*_columns(study), *_set_up(), *(_range(study, p) if p.epsilon is None else _centre(study))]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
-    return said + _outputs(study, p) + _caveats(study, p)
+    said += _outputs(study, p)
+    if p.epsilon is not None:
+        return said + _private_caveats(p)
+    caveats = _column_caveats if study.partition == VERTICAL else _caveats
+    return said + _common_caveats(p) + caveats(study, p)
 
 
-def _set_up(p: SFPCAParameters) -> list[Disclosure]:
+def _columns(study: Study) -> list[Disclosure]:
+    if study.partition == VERTICAL:
+        words = "the names of all islands' columns, and whose they are"
+        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,))]
+    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,))]
+
+
+def _set_up() -> list[Disclosure]:
     hidden = "ciphertexts and parts of keys: nothing while one provider keeps its part of the key"
     return [
-        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,)),
         Disclosure(
             PROVIDER,
@@ -113,13 +129,14 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
 def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
     mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
+    whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
     for output, words, kinds in (
         (
             "components",
             f"the principal components, and their product with {mean}",
             (messages.ReleasedShare,),
         ),
-        ("scores", "the projections of its own rows", (messages.ReleasedShare,)),
+        ("scores", f"the projections of {whose}", (messages.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
             said.append(Disclosure(role, words, kinds))
@@ -135,26 +152,17 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     return said
 
 
-def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
-    if p.epsilon is not None:
-        return [
-            Disclosure(
-                PROVIDER,
-                f"more than {p.colluders} colluding providers know more of the noise than the study's "
-                "epsilon allows for",
-            )
-        ]
-    few = small_rows(p.n_components or 1)
+def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
+    said = f"more than {p.colluders} colluding providers know more of the noise than the study's epsilon"
+    return [Disclosure(PROVIDER, f"{said} allows for")]
+
+
+def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
     said = [
         Disclosure(
             PROVIDER,
             "all providers but one, with the coordinator: the last island's total variance and, with the "
             "offset, its projected mean",
-        ),
-        Disclosure(
-            PROVIDER,
-            "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
-            f"{few} rows are reported",
         ),
     ]
     if p.bounds is None:
@@ -165,6 +173,41 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
                 "values do not exceed",
             )
         )
+    return said
+
+
+def _column_caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """What follows where islands hold columns of the same rows."""
+    said = [
+        Disclosure(
+            PROVIDER,
+            "components with their variances say how an island's columns vary together with all others', as "
+            "far as they reach; an island's total variance is, where it has one column, that column's",
+        )
+    ]
+    if study.receivers("scores"):
+        k = p.n_components or "k"
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "a row's scores are made of all islands' columns: with the components, an island can take "
+                "its own part away and has the others'; all providers but one know the columns of the last, "
+                f"if it has {k} or fewer, up to a linear map, row by row",
+            )
+        )
+    return said
+
+
+def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """What follows where islands hold rows."""
+    few = small_rows(p.n_components or 1)
+    said = [
+        Disclosure(
+            PROVIDER,
+            "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
+            f"{few} rows are reported",
+        ),
+    ]
     if study.receivers("scores") and not study.receivers("components"):
         said.append(
             Disclosure(

@@ -15,6 +15,7 @@ from atoll.protocols.sfpca.shared import (
     COEFFICIENT_BITS,
     Coefficient,
     Floats,
+    Group,
     Machine,
     Shared,
     coefficient_units,
@@ -45,7 +46,8 @@ class ShareHolder(Machine):
         self.parties = len(self.providers)
         self.me = str(net.me)
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
-        self.keys: dict[Ring, go.PublicKey] = {}
+        self.all_providers: Group = frozenset(str(a) for a in providers)
+        self.keys: dict[tuple[Ring, Group], go.PublicKey] = {}
         self.session = b""
         self._step = 0
 

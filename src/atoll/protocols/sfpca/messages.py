@@ -44,7 +44,7 @@ class Certified(Message, frozen=True):
     shortfall: float
 
 
-# ---- of the machines ----
+# ---- of the machines; bodies are megabytes, and views of a message's bytes ----
 
 
 class SeedPart(Message, frozen=True):
@@ -75,35 +75,35 @@ class EncryptedShare(Message, frozen=True):
     """Provider -> coordinator: its share of a matrix, encrypted."""
 
     step: int
-    body: bytes
+    body: memoryview
 
 
 class EncryptedMatrix(Message, frozen=True):
     """Coordinator -> provider: a matrix under the collective key."""
 
     step: int
-    body: bytes
+    body: memoryview
 
 
 class ProductPart(Message, frozen=True):
     """Provider -> coordinator: an encrypted matrix times its own, re-randomised."""
 
     step: int
-    body: bytes
+    body: memoryview
 
 
 class SecondHalves(Message, frozen=True):
     """Coordinator -> provider: what decryption shares of a product are made from."""
 
     step: int
-    body: bytes
+    body: memoryview
 
 
 class MaskedShare(Message, frozen=True):
     """Provider -> coordinator: its decryption share under a mask."""
 
     step: int
-    body: bytes
+    body: memoryview
 
 
 class OpenedShare(Message, frozen=True):

@@ -18,13 +18,15 @@ _BLOCK_ROWS = 4096
 class Moments(NamedTuple):
     """n, column sums u, sum of squares and second moments G, of integer rows.
 
-    u and squares are exact; G is exact (integers) or in doubles, where it is rounded later anyway.
+    u and squares are exact; G is exact (integers) or in doubles, where it is rounded later anyway. Islands
+    with few rows keep the rows, over the data's range, instead of G.
     """
 
     n: int
     u: npt.NDArray[np.object_]
     squares: int
-    G: npt.NDArray[Any]
+    G: Any
+    rows: npt.NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         return f"Moments(n={self.n}, columns={len(self.u)})"
@@ -47,51 +49,65 @@ def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
     for start in range(0, len(A), _BLOCK_ROWS):
         digits = _digits(A[start : start + _BLOCK_ROWS])
         for i, x in digits:
-            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
+            u += _integers(x.sum(axis=0)) << i
             for j, y in digits:
                 if j <= i:
                     block = _integers(x.T @ y)
-                    G += (block if i == j else block + block.T) << (_DIGIT_BITS * (i + j))
+                    G += (block if i == j else block + block.T) << (i + j)
     return Moments(len(A), u, int(np.trace(G)), G)
 
 
 def quick_moments(A: npt.NDArray[np.int64]) -> Moments:
     """Exact sums and squares, second moments in doubles."""
-    m = A.shape[1]
-    u, G, squares = _zeros((m,)), np.zeros((m, m)), 0
+    u, squares = sums(A)
+    G = np.zeros((A.shape[1], A.shape[1]))
     for start in range(0, len(A), _BLOCK_ROWS):
-        block = A[start : start + _BLOCK_ROWS]
-        digits = _digits(block)
-        for i, x in digits:
-            u += _integers(x.sum(axis=0)) << (_DIGIT_BITS * i)
-            for j, y in digits:
-                columns = np.einsum("ij,ij->j", x, y)
-                squares += sum(map(int, columns)) << (_DIGIT_BITS * (i + j))
-        floats = block.astype(np.float64)
+        floats = A[start : start + _BLOCK_ROWS].astype(np.float64)
         G += floats.T @ floats
     return Moments(len(A), u, squares, G)
+
+
+def row_moments(A: npt.NDArray[np.int64]) -> Moments:
+    """Exact sums and squares alone: no matrix of columns times columns is formed."""
+    return Moments(len(A), *sums(A), None)
+
+
+def sums(A: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.object_], int]:
+    """The sum of every column and the sum of all squares, exactly."""
+    u, squares = _zeros((A.shape[1],)), 0
+    for start in range(0, len(A), _BLOCK_ROWS):
+        digits = _digits(A[start : start + _BLOCK_ROWS])
+        for i, x in digits:
+            u += _integers(x.sum(axis=0)) << i
+            for j, y in digits:
+                columns = np.einsum("ij,ij->j", x, y)
+                squares += sum(map(int, columns)) << (i + j)
+    return u, squares
 
 
 def total_moments(parts: Iterable[Moments]) -> Moments:
     """The moments of all rows together."""
     parts = iter(parts)
-    n, u, squares, G = next(parts)
+    n, u, squares, G, _ = next(parts)
     for part in parts:
         n, u, squares = n + part.n, u + part.u, squares + part.squares
-        G += part.G
+        if G is not None:
+            G += part.G
     return Moments(n, u, squares, G)
 
 
 def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:
-    """Signed digits of 20 bits with their places, least significant first, without those all zero."""
+    """Signed digits of 20 bits with the place of their last bit, without those all zero."""
+    common = int(np.bitwise_or.reduce(A, axis=None)) if A.size else 0
+    place = (common & -common).bit_length() - 1  # rows of small integers then have one digit
     digits: list[tuple[int, npt.NDArray[np.float64]]] = []
-    rest, place, half = A, 0, 1 << (_DIGIT_BITS - 1)
+    rest, half = A >> max(place, 0), 1 << (_DIGIT_BITS - 1)
     while rest.any():
         low = ((rest + half) & ((1 << _DIGIT_BITS) - 1)) - half
         if low.any():
             digits.append((place, low.astype(np.float64)))
         rest = (rest - low) >> _DIGIT_BITS
-        place += 1
+        place += _DIGIT_BITS
     return digits
 
 

@@ -60,8 +60,19 @@ def check_words(words: np.ndarray[Any, Any], shape: tuple[int, ...]) -> None:
 
 
 def floats(words: Any, fraction: int) -> Floats:
-    values = go.to_ints(np.array(words))
-    return np.array([[float(v) / 2.0**fraction if fraction < 1000 else 0.0 for v in row] for row in values])
+    """Two's complement integers / 2^fraction, to a double's digits."""
+    rest = np.array(words)
+    negative = (rest[:, :, -1] >> np.uint64(63)).astype(bool)
+    carry = negative.astype(np.uint64)
+    total = np.zeros(rest.shape[:2])
+    for k in range(rest.shape[2]):
+        word = np.where(negative, ~rest[:, :, k], rest[:, :, k])
+        sum_ = word + carry
+        carry = (sum_ < word).astype(np.uint64)
+        rest[:, :, k] = sum_
+    for k in reversed(range(rest.shape[2])):
+        total += np.ldexp(rest[:, :, k].astype(np.float64), 64 * k - fraction)
+    return np.where(negative, -total, total)
 
 
 def check_step(found: int, expected: int) -> None:

@@ -11,6 +11,8 @@ from atoll.protocols.sfpca.ranges import check_bounds
 from atoll.study.model import Parameters, Study
 
 COORDINATOR = "coordinator"
+VERTICAL = "vertical"
+"""The partition in which islands hold columns of the same rows."""
 RECIPES = ("auto", "strict", "direct", "fast", "accurate")
 PRIVATE_RECIPES = ("auto", "direct")
 DIRECT_MARGIN = 40
@@ -59,23 +61,35 @@ def components_for(p: SFPCAParameters, n: int, m: int) -> int:
 
 
 def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
-    """What is run, one after the other while certificates refuse: "direct", or a policy of strict."""
-    if p.epsilon is not None and m > MAX_DIRECT:
+    """What is run, one after the other while certificates refuse: "direct", or a policy of strict.
+
+    Every role decides for itself, so this rests on nothing but the study and the shape of the tables.
+    """
+    if p.epsilon is not None:
+        return _private_attempt(m)
+    if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
+        if m > MAX_DIRECT:
+            raise ParameterError(
+                f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
+                hint="recipe='strict', and fewer components",
+            )
+        return ("direct",)
+    first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
+    return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def direct_shows_no_more(k: int, m: int) -> bool:
+    """Whether strict would open nearly as many numbers as direct; direct then costs less in all respects."""
+    return m <= k + DIRECT_MARGIN
+
+
+def _private_attempt(m: int) -> tuple[str, ...]:
+    if m > MAX_DIRECT:
         raise ParameterError(
             f"with an epsilon, sfpca runs on up to {MAX_DIRECT} columns, the tables have {m}",
             hint="protocol='pppca' or 'dpdpca' with the same epsilon: there the noisy moments are opened",
         )
-    direct = p.recipe == "direct" or (p.recipe == "auto" and m <= k + DIRECT_MARGIN)
-    direct = direct or p.epsilon is not None
-    if direct and m > MAX_DIRECT:
-        raise ParameterError(
-            f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
-            hint="recipe='strict', and fewer components",
-        )
-    if direct:
-        return ("direct",)
-    first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
-    return (first, "accurate") if p.retry and first != "accurate" else (first,)
+    return ("direct",)
 
 
 def small_rows(k: int) -> int:

@@ -218,6 +218,12 @@ def check(study: Study) -> None:
             hint="recipe='direct' (or 'auto') runs with an epsilon",
             path=("parameters", "recipe"),
         )
+    if study.partition != "horizontal":
+        raise StudyError(
+            f"partition={study.partition!r} is not possible with an epsilon",
+            hint="no island holds whole rows, which would have to be cut; islands with rows, or no epsilon",
+            path=("study", "partition"),
+        )
     if score_owners(study):
         raise StudyError(
             "with an epsilon, scores without components are not offered",

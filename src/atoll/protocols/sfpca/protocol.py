@@ -14,7 +14,8 @@ it exactly); who the study names, components and offset; a provider its own scor
 Deviations (docs/protocols/sfpca.md gives the reasons): the sketch is Gaussian; matrices are encoded in
 coefficients, so there are no rotation or relinearisation keys; bootstrapping is a refresh by masked
 shares; QR is a matrix polynomial; the small eigenproblem is solved in the clear after a secret rotation
-(the paper's step 6 stays encrypted).
+(the paper's step 6 stays encrypted). Where islands hold columns (the paper's D.2, :mod:`vertical`), there
+are the same roles and steps, and each party subtracts its own means.
 """
 
 from __future__ import annotations
@@ -36,13 +37,23 @@ from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
 from atoll.protocols.sfpca import messages, openings, parties, private, ranges
 from atoll.protocols.sfpca.certificate import Certificate
+from atoll.protocols.sfpca.columns import Deviations, Split, check_common_rows, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, total_moments
+from atoll.protocols.sfpca.moments import (
+    Moments,
+    exact_moments,
+    on_grid,
+    quick_moments,
+    row_moments,
+    total_moments,
+)
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
+    VERTICAL,
     SFPCAParameters,
     attempts,
     check,
@@ -51,9 +62,11 @@ from atoll.protocols.sfpca.parameters import (
 from atoll.protocols.sfpca.planner import expect
 from atoll.protocols.sfpca.private import Noisy, Prepared, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS, Range
+from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
+from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.randomness import fresh_seed
 from atoll.study.model import Study
 
@@ -74,7 +87,12 @@ OUTPUTS = {
     "n_samples": Output(
         ("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"
     ),
-    "scores": Output(("scores",), (PROVIDER,), PROVIDER, "every row's projection, to the row's owner only"),
+    "scores": Output(
+        ("scores",),
+        (PROVIDER,),
+        PROVIDER,
+        "every row's projection, to the row's owner only; where islands hold columns, to those named",
+    ),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
     ),
@@ -93,25 +111,51 @@ class Public(NamedTuple):
     rows: tuple[int, ...]
     range: Range
     k: int
+    widths: tuple[int, ...] = ()
+    """Where islands hold columns: how many each of them has."""
     noisy: Noisy | None = None
     """With an epsilon: what the noise did to the covariance."""
 
     @property
     def n(self) -> int:
-        return sum(self.rows)
+        return joint_rows(self.rows, self.widths)
+
+
+class Held(NamedTuple):
+    """What a provider has formed of its own table; the last only where islands hold columns."""
+
+    moments: Moments
+    deviations: Deviations | None = None
 
 
 # ---- steps ----
 
 
-def own_moments(X: Matrix, range_: Range, exact: bool) -> Moments:
+def joint_rows(rows: Sequence[int], widths: tuple[int, ...]) -> int:
+    """n: the islands' rows together, or the rows that they have in common."""
+    return rows[0] if widths else sum(rows)
+
+
+def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
+    """A provider's own sums, on the public grid."""
+    if not public.widths:
+        keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
+        return Held(own_moments(X, public.range, exact, keep_rows))
+    A = on_grid(X - public.range.centre[own], public.range.exponent, DATA_FRACTION)
+    return Held(*own_columns(A, own.start, len(public.columns)))
+
+
+def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
     """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
-    sums, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    if keep_rows:
+        of_piece = row_moments
     parts = [
-        sums(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
+        of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
         for start in range(0, len(X), step)
     ]
-    return total_moments(parts)
+    rows = np.ldexp(X - range_.centre, -range_.exponent) if keep_rows else None
+    return total_moments(parts)._replace(rows=rows)
 
 
 def variances(found: Found, public: Public) -> Variances:
@@ -132,9 +176,13 @@ def certified(recipe: str, certificate: Certificate) -> Certified:
 def model(components: Floats, offset: Floats, unit: float, centre: Matrix, names: Names) -> Outputs:
     """Components with deterministic signs, and the offset of the original columns."""
     signed = deterministic_signs(components)
-    signs = np.where((signed * components).sum(axis=1) < 0, -1.0, 1.0)
-    whole = signs * offset[:, 0] * unit + signed @ centre
+    whole = signs(components) * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
+
+
+def signs(components: Floats) -> Floats:
+    """What turns the components into those with deterministic signs."""
+    return np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
 
 
 def project(X: Matrix, known: Outputs) -> Matrix:
@@ -148,36 +196,45 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     spending = private.debits(study, island, record)  # refuses before anything leaves
-    agreed = await handshake.announce(net, island, hub, p.columns, None)
-    X = island.features(agreed.names)
-    await net.compute(ranges.check_table, X, island, agreed.names)
-    bounds = ranges.declared(p.bounds, agreed.names)
+    agreed, names = await _announce(net, study, island, p)
+    X = island.features(names)
+    await net.compute(ranges.check_table, X, island, names)
+    bounds, own = ranges.declared(p.bounds, agreed.names), _own_place(study, net.me, agreed.widths)
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
-        bounds.check(X, island, agreed.names)
+        bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
-    k = components_for(p, sum(rows), len(agreed.names))
-    exact = attempts(p, k, len(agreed.names)) == ("direct",)
+    m = len(agreed.names)
+    k = components_for(p, joint_rows(rows, agreed.widths), m)
+    exact = attempts(p, k, m) == ("direct",)
     if spending is None:
-        range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island)
-        ready = Prepared(range_, None, await net.compute(own_moments, X, range_, exact))
+        range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island, m)
+        ready = Prepared(range_, None, None)
     else:
         ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
-    public = Public(agreed.names, agreed.named, rows, ready.range, k, ready.noisy)
-    recipe, machine, found = await _find(net, study, record, public, parties.Provider, ready.moments)
-    known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
-    known |= await _scores(study, machine, public, found, X)
-    if study.releases("scores", net.me) and study.releases("components", net.me):
-        known["scores"] = {island.name: await net.compute(project, X, known)}
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    noisy = ready.moments
+    held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
+    recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
+    model_, turned = await _release_model(study, machine, public, found)
+    known = _opened(study, public, found, recipe) | model_
+    if agreed.widths:
+        known |= await _common_scores(study, machine, public, found, held, turned)
+    else:
+        known |= await _own_scores(study, machine, public, found, X)
+        if study.releases("scores", net.me) and study.releases("components", net.me):
+            known["scores"] = {island.name: await net.compute(project, X, known)}
     return learned(study, net.me, OUTPUTS, known)
 
 
 async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
-    agreed = await handshake.check(net, providers, p.columns)
+    agreed = await _check_columns(net, study, p)
     counts = await net.gather(RowCount, providers)
     rows = tuple(counts[a].n for a in providers)
-    k = components_for(p, sum(rows), len(agreed.names))
+    if agreed.widths:
+        check_common_rows(providers, rows)
+    k = components_for(p, joint_rows(rows, agreed.widths), len(agreed.names))
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
@@ -186,13 +243,17 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         ready = Prepared(range_, None, None)
     else:
         ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
-    public = Public(agreed.names, agreed.named, rows, ready.range, k, ready.noisy)
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
     for address in study.who(CONSUMER):
         await _send_public(net, study, address, public, found, recipe, names)
-    known = _opened(study, public, found, recipe) | await _release_model(study, machine, public, found)
-    known |= await _scores(study, machine, public, found, None)
+    model_, turned = await _release_model(study, machine, public, found)
+    known = _opened(study, public, found, recipe) | model_
+    if agreed.widths:
+        await _common_scores(study, machine, public, found, None, turned)
+    else:
+        await _own_scores(study, machine, public, found, None)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -219,13 +280,38 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 # ---- what the roles share ----
 
 
-async def _agree_range(net: Network, study: Study, record: Record, X: Matrix, island: Island) -> Range:
+async def _announce(
+    net: Network, study: Study, island: Island, p: SFPCAParameters
+) -> tuple[handshake.JoinedColumns, tuple[str, ...]]:
+    """The joint table's columns, and those that this island has of them: all, or its own."""
+    if study.partition == VERTICAL:
+        return await handshake.announce_own(net, island, study.the(COORDINATOR), p.columns)
+    agreed = await handshake.announce(net, island, study.the(COORDINATOR), p.columns, None)
+    return handshake.JoinedColumns(agreed.names, (), agreed.named), agreed.names
+
+
+async def _check_columns(net: Network, study: Study, p: SFPCAParameters) -> handshake.JoinedColumns:
+    if study.partition == VERTICAL:
+        return await handshake.check_joined(net, study.who(PROVIDER), p.columns)
+    agreed = await handshake.check(net, study.who(PROVIDER), p.columns)
+    return handshake.JoinedColumns(agreed.names, (), agreed.named)
+
+
+def _own_place(study: Study, me: Address, widths: tuple[int, ...]) -> slice:
+    """Where an island's columns stand among all."""
+    index = study.who(PROVIDER).index(me)
+    return slice(sum(widths[:index]), sum(widths[: index + 1])) if widths else slice(None)
+
+
+async def _agree_range(
+    net: Network, study: Study, record: Record, X: Matrix, island: Island, m: int
+) -> Range:
     levels = ranges.exceeded(X, island, record("range", fresh_seed))
     sums = _range_session(net, study, record)
     await sums.open()
     await sums.contribute("range", levels)
     exponent = (await net.receive(DataRange, study.the(COORDINATOR))).exponent
-    return Range(exponent, np.zeros(X.shape[1]))
+    return Range(exponent, np.zeros(m))
 
 
 async def _open_range(net: Network, study: Study, record: Record, m: int) -> Range:
@@ -253,7 +339,7 @@ _AnyMachine = parties.Provider | parties.Coordinator
 
 
 async def _find(
-    net: Network, study: Study, record: Record, public: Public, role: _Role, moments: Moments | None
+    net: Network, study: Study, record: Record, public: Public, role: _Role, held: Held | None
 ) -> tuple[str, _AnyMachine, Found]:
     """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
@@ -263,9 +349,10 @@ async def _find(
         hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
         machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
         await machine.set_up()
-        seed = own("rotation", fresh_seed) if moments is not None else None
+        seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed)
+        moments, split = None if held is None else held.moments, _split(study, net.me, public, held)
+        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, public.rows, split)
         try:
             if public.noisy is not None:
                 return recipe, machine, await private_direct(machine, inputs, public.k, public.noisy)
@@ -276,6 +363,15 @@ async def _find(
             if recipe == planned[-1]:
                 raise
     raise AssertionError("a study plans at least one attempt")
+
+
+def _split(study: Study, me: Address, public: Public, held: Held | None) -> Split | None:
+    """Whose columns stand where, with those of this role."""
+    if not public.widths:
+        return None
+    owners = tuple(str(a) for a in study.who(PROVIDER))
+    own = {str(me): held.deviations} if held is not None and held.deviations is not None else {}
+    return Split(public.n, owners, public.widths, DATA_FRACTION, own)
 
 
 def _under(record: Record, name: str) -> Record:
@@ -305,14 +401,17 @@ def _names(public: Public, found: Found) -> Names:
     return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
 
 
-async def _release_model(study: Study, machine: _AnyMachine, public: Public, found: Found) -> Outputs:
+async def _release_model(
+    study: Study, machine: _AnyMachine, public: Public, found: Found
+) -> tuple[Outputs, Floats]:
+    """Components and offset, for whom the study names, and the signs that were given to them."""
     receivers = frozenset(str(a) for a in study.receivers("components"))
     components = await machine.released(found.components, receivers)
     offset = await machine.released(found.offset, receivers)
     if components is None or offset is None:
-        return {}
+        return {}, np.ones(public.k)
     names = _names(public, found)
-    return model(components, offset, names.offset_unit, public.range.centre, names)
+    return model(components, offset, names.offset_unit, public.range.centre, names), signs(components)
 
 
 async def _send_public(
@@ -330,10 +429,26 @@ async def _send_public(
         await net.send(to, names)
 
 
-# ---- scores without components ----
+# ---- scores ----
 
 
-async def _scores(
+async def _common_scores(
+    study: Study, machine: _AnyMachine, public: Public, found: Found, held: Held | None, turned: Floats
+) -> Outputs:
+    """W X^T of the rows that all islands have in common, released to whom the study names."""
+    receivers = frozenset(str(a) for a in study.receivers("scores"))
+    split = _split(study, machine.net.me, public, held)
+    mine = []
+    for job in score_jobs(machine, found.components, split) if receivers and split else ():
+        (made,) = await machine.products([job])
+        block = await machine.released(made, receivers)
+        if block is not None:
+            mine.append(block.T)
+    unit = 2.0**public.range.exponent * turned
+    return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
+
+
+async def _own_scores(
     study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
@@ -371,13 +486,22 @@ PROTOCOL = Protocol(
     roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({COORDINATOR}),
-    messages=(*handshake.MESSAGES, *messages.MESSAGES, PublicCentre, Variances, SampleCount),
+    messages=(
+        *handshake.MESSAGES,
+        handshake.JoinedColumns,
+        *messages.MESSAGES,
+        PublicCentre,
+        Variances,
+        SampleCount,
+    ),
     parameters=SFPCAParameters,
     outputs=OUTPUTS,
     learns=learns,
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
+    partitions=("horizontal", VERTICAL),
     expect=expect,
+    forecast=forecast,
     check=_check,
     privacy=private.terms,
 )

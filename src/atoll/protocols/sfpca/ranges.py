@@ -47,6 +47,10 @@ class Declared(NamedTuple):
         half = float(np.max(self.high - self.low)) / 2
         return Range(ceil(log2(half)), (self.low + self.high) / 2)
 
+    def of(self, own: slice) -> Declared:
+        """The bounds of one party's columns."""
+        return Declared(self.low[own], self.high[own])
+
     def check(self, X: Matrix, island: Island, columns: Sequence[str]) -> None:
         """Refuse values beyond their declared range, naming island, column and row."""
         wrong = np.argwhere((self.low > X) | (self.high < X))

@@ -91,6 +91,17 @@ class Job:
     least_shift: int = 0
 
 
+Group = frozenset[str]
+"""Providers who hold parts of the factors of a product; it is made under the key of these."""
+
+
+def concerned(providers: Group, job: Job) -> Group:
+    """Whom a product concerns; one alone would need no key, and gets everybody's."""
+    matrices = [matrix for term in job.terms for matrix in term] + ([job.plain] if job.plain else [])
+    group = providers & frozenset().union(*(matrix.holders for matrix in matrices))
+    return group if len(group) > 1 else providers
+
+
 class Machine(ABC):
     """What a program may do with secret matrices."""
 

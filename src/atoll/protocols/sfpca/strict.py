@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from atoll.protocols.sfpca.certificate import PublicTerms, certify
-from atoll.protocols.sfpca.covariance import POLICIES, Policy, covariance
+from atoll.protocols.sfpca.covariance import POLICIES, Covariance, Policy
 from atoll.protocols.sfpca.direct import (
     ROTATION_FRACTION,
     Found,
@@ -25,7 +25,9 @@ from atoll.protocols.sfpca.direct import (
 )
 from atoll.protocols.sfpca.polynomials import STEP_BITS, Basis, evaluate, schedule, times_m
 from atoll.protocols.sfpca.rotations import gaussians
+from atoll.protocols.sfpca.rows import covariance
 from atoll.protocols.sfpca.shared import Floats, Job, Machine, Shared
+from atoll.protocols.sfpca.vertical import column_covariance
 
 OVERSAMPLING = 24
 SMALL_FRACTION = 100
@@ -36,7 +38,7 @@ _RESULT_FRACTION = 60
 async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
-    C = await covariance(machine, inputs, policy)
+    C = await held_covariance(machine, inputs, policy)
     P = start(machine, inputs, policy, rho)
     for _ in range(policy.iterations):
         P = await C.times(machine, P)
@@ -47,7 +49,12 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     opened = await machine.opened(small.Z, smudge_bits=smudge_bits(machine, rho))
     theta, U = await decomposed(machine, opened)
     public = PublicTerms(
-        inputs.columns, machine.parties, policy.gram_fraction, policy.iterations, policy.schedule
+        inputs.columns,
+        machine.parties,
+        policy.gram_fraction,
+        policy.iterations,
+        policy.schedule,
+        C.row_error,
     )
     certificate = await certify(machine, small, theta, U, k, public)
     certificate.check()
@@ -61,6 +68,12 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
         name="offset",
     )
     return Found(W, Wu, 1.0, np.maximum(theta, 0.0) * C.scale, C.total, certificate)
+
+
+async def held_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
+    """The covariance, of which parties hold rows or columns."""
+    of_columns = inputs.split is not None
+    return await (column_covariance if of_columns else covariance)(machine, inputs, policy)
 
 
 def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:

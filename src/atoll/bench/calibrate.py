@@ -1,0 +1,297 @@
+"""What the steps of SF-PCA cost on this machine, for the planner: processor seconds, all cores together."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import ceil
+
+import numpy as np
+
+from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, Layout, Ring
+from atoll.network import Network, Record
+from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.sfpca.messages import ProductPart
+from atoll.protocols.sfpca.moments import exact_moments, quick_moments
+from atoll.protocols.sfpca.openings import floats
+from atoll.protocols.sfpca.parties import FAMILIES
+from atoll.protocols.sfpca.rates import PythonRates, Rate, Rates, RingRates
+from atoll.protocols.sfpca.rotations import gaussians, rotation
+from atoll.protocols.sfpca.simulated import public_integers
+from atoll.randomness import expand_words, fresh_seed
+from atoll.runtime.local import LocalEngine
+from atoll.study.model import Parameters, Party, Study
+from atoll.threads import cores, one_blas_thread
+
+_LEAST_SECONDS = 0.02
+_SEED = bytes(32)
+_WORDS = 3
+
+
+def processor_seconds(work: Callable[[], object]) -> float:
+    """Processor time of one call, the best of three series."""
+    series = _LEAST_SECONDS / 3
+    work()
+    times, took = 1, _series(work, 1)
+    while took < series:
+        times *= ceil(min(64.0, series / max(took, 1e-9)) + 1)
+        took = _series(work, times)
+    return min(took, _series(work, times), _series(work, times)) / times
+
+
+def _series(work: Callable[[], object], times: int) -> float:
+    started = time.process_time()
+    for _ in range(times):
+        work()
+    return time.process_time() - started
+
+
+def calibrate() -> Rates:
+    """The whole table."""
+    with one_blas_thread:
+        return Rates(cores(), {ring.name: _ring(ring) for ring in _rings()}, _python())
+
+
+def _rings() -> Iterator[Ring]:
+    for name in FAMILIES:
+        yield from go.family(name)
+
+
+def _line(few: tuple[float, float, float], many: tuple[float, float, float]) -> Rate:
+    """The rate through two measurements (count, parts, seconds)."""
+    (n1, p1, t1), (n2, p2, t2) = few, many
+    part = max(0.0, (t2 / n2 - t1 / n1) / (p2 / n2 - p1 / n1))
+    return Rate(max(0.0, t1 / n1 - part * p1 / n1), part)
+
+
+def _integers(rows: int, cols: int, words: int = _WORDS, bits: int = 100) -> go.Integers:
+    """Random integers of that many bits."""
+    drawn = expand_words(_SEED, rows * cols * words, "calibrate").reshape(rows, cols, words)
+    lowest = np.array([min(64, max(0, bits - 64 * w)) for w in range(words)])
+    masks = np.array([(1 << int(b)) - 1 for b in lowest], dtype=np.uint64)
+    return np.ascontiguousarray(drawn & masks)
+
+
+# ---- the Go library ----
+
+_COUNT = 4
+"""Polynomials of one measurement."""
+
+
+class _Bench:
+    """Keys and matrices of one ring."""
+
+    def __init__(self, ring: Ring) -> None:
+        self.ring = ring
+        self.secret = go.Secret(ring, fresh_seed())
+        self.key = go.PublicKey(ring, [self.secret.key_share(_SEED, fresh_seed())], _SEED)
+        noise = go.noise_bits(ring, 2, 40)
+        value = int(ring.log_q) - MASK_MARGIN - 4
+        self.clearing = Clearing(2, value, 40, noise + TRUNCATE_MARGIN, value + MASK_MARGIN)
+
+    def left(self, entries: int) -> tuple[int, int, float, float, float, float]:
+        """Polynomials, entries, and seconds to encrypt, add publicly, gather and read."""
+        ring, rows = self.ring, _COUNT
+        y = Layout(rows, entries, 1, 1, entries, 1)
+        x = _integers(rows, entries)
+        body = self.secret.encrypt(x, 128, 20, y, _SEED, _SEED)
+        encrypted = processor_seconds(lambda: self.secret.encrypt(x, 128, 20, y, _SEED, _SEED))
+        alone = processor_seconds(lambda: go.assemble(ring, None, 20, y, [body, body]))
+        more = processor_seconds(lambda: go.assemble(ring, None, 20, y, [body] * 4))
+        public = processor_seconds(lambda: go.assemble(ring, x, 20, y, [body, body]))
+        read = processor_seconds(lambda: go.Ciphertext(ring, y, body, _SEED).close())
+        # What does not grow with the parts is small; it is booked to reading.
+        gather = max(0.0, (more - alone) / 2)
+        return rows, rows * entries, encrypted, public - alone, gather, read + max(0.0, alone - 2 * gather)
+
+    def right(self, entries: int) -> tuple[int, int, float]:
+        """Polynomials, entries, and seconds to encode."""
+        y = Layout(1, entries, _COUNT, 1, entries, 1)
+        x = _integers(entries, _COUNT)
+        spent = processor_seconds(lambda: go.Right(self.ring, x, 128, y).close())
+        return _COUNT, entries * _COUNT, spent
+
+    def out(self, entries: int) -> dict[str, tuple[int, int, float]]:
+        """Polynomials, entries, and seconds of everything that happens to a product."""
+        ring, cols = self.ring, entries * _COUNT
+        y = Layout(1, 1, cols, 1, 1, entries)
+        body = self.secret.encrypt(_integers(1, 1), 128, 20, y, _SEED, _SEED)
+        left = go.Ciphertext(ring, y, body, _SEED)
+        right = go.Right(ring, _integers(1, cols), 128, y)
+        product = go.multiply(self.key, [(left, right)], seed=_SEED, domain=b"")
+        total = go.ProductSum(ring, y)
+        second = total.second()
+        masked, _ = self.secret.refresh(second, y, self.clearing, _SEED, b"")
+        full = go.ProductSum(ring, y)
+        for seed in (_SEED, fresh_seed()):
+            full.add_share(self.secret.refresh(second, y, self.clearing, seed, b"")[0])
+        steps: dict[str, Callable[[], object]] = {
+            "zero": lambda: go.multiply(self.key, [(left, right)], seed=_SEED, domain=b""),
+            "add": lambda: total.add(product),
+            "second": total.second,
+            "refresh": lambda: self.secret.refresh(second, y, self.clearing, _SEED, b""),
+            "clear": lambda: full.clear(self.clearing),
+        }
+        spent = {name: (_COUNT, cols, processor_seconds(work)) for name, work in steps.items()}
+        spent["share"] = (_COUNT, cols, processor_seconds(lambda: total.add_share(masked)))
+        return spent
+
+    def streamed(self, zero: Rate) -> tuple[float, float]:
+        """Seconds of one multiply-accumulate, and of encoding its right side on the way."""
+        inner, cols, most = 16, 8, 3
+        few, many = (self._product(rows, inner, cols) for rows in (1, most))
+        more = many - few - zero.seconds((most - 1) * cols, (most - 1) * cols)
+        triple = max(0.0, more) / ((most - 1) * inner * cols)
+        return triple, max(0.0, few - zero.seconds(cols, cols)) / (inner * cols) - triple
+
+    def _product(self, rows: int, inner: int, cols: int) -> float:
+        """One entry to a polynomial."""
+        y = Layout(rows, inner, cols, 1, 1, 1)
+        body = self.secret.encrypt(_integers(rows, inner), 128, 20, y, _SEED, _SEED)
+        left = go.Ciphertext(self.ring, y, body, _SEED)
+        right = go.Right(self.ring, _integers(inner, cols), 128, y, streamed=True)
+        return processor_seconds(lambda: go.multiply(self.key, [(left, right)], seed=_SEED, domain=b""))
+
+
+def _ring(ring: Ring) -> RingRates:
+    bench, whole = _Bench(ring), ring.degree // 2
+    small, large = bench.left(1), bench.left(whole)
+    few, many = bench.out(1), bench.out(whole)
+    # A product with one inner block costs one multiplication beside the encryption of zero.
+    zero = _line(few["zero"], many["zero"])
+    encode = _line(bench.right(1), bench.right(whole))
+    triple, stream = bench.streamed(zero)
+    return RingRates(
+        encrypt=_line((*small[:2], small[2]), (*large[:2], large[2])),
+        public=_line((*small[:2], small[3]), (*large[:2], large[3])),
+        gather=large[4] / large[0],
+        read=large[5] / large[0],
+        encode=encode,
+        stream=Rate(max(0.0, stream - encode.part), encode.part),
+        multiply=triple,
+        zero=Rate(max(0.0, zero.each - triple), zero.part),
+        add=_line(few["add"], many["add"]),
+        second=many["second"][2] / _COUNT,
+        refresh=_line(few["refresh"], many["refresh"]),
+        share=many["share"][2] / many["share"][1],
+        clear=many["clear"][2] / many["clear"][1],
+    )
+
+
+# ---- Python ----
+
+
+def _python() -> PythonRates:
+    size = 32
+    words = _integers(size, size)
+    values = go.to_ints(words)
+    entries = size * size
+    public = np.linspace(-1.0, 1.0, entries).reshape(size, size)
+    narrow = np.arange(entries).reshape(size, size)
+    units = public_integers(public)
+    data = bytes(1 << 20)
+    per: dict[str, float] = {
+        "to_integers": processor_seconds(lambda: go.to_ints(words)) / entries,
+        "from_integers": processor_seconds(lambda: go.from_ints(values, _WORDS)) / entries,
+        "from_words": processor_seconds(lambda: go.from_ints(narrow, _WORDS)) / entries,
+        "combine": processor_seconds(lambda: go.combine([words] * 4, [3] * 4, 10, 4)) / (4 * entries),
+        "times_public": processor_seconds(lambda: units @ values) / size**3,
+        "weigh": processor_seconds(lambda: (public_integers(public) * values + 5) >> 9) / entries,
+        "smudge": processor_seconds(lambda: go.smudge(words, 80, _SEED, b"")) / entries,
+        "floats": processor_seconds(lambda: floats(words, 100)) / entries,
+        "gaussian": processor_seconds(lambda: gaussians(_SEED, 10_000)) / 10_000,
+        "hash_byte": processor_seconds(lambda: hashlib.sha256(data).digest()) / len(data),
+    }
+    empty, whole = _message(0), _message(len(data))
+    return PythonRates(
+        **per,
+        rotation=_rotation(),
+        quick_moments=_moments(quick_moments, (24, 384), lambda n, m: n * m * m),
+        exact_moments=_moments(exact_moments, (4, 32), lambda _, m: m * m),
+        message=empty,
+        byte=max(0.0, whole - empty) / len(data),
+        step=_handing_over(),
+        keys=_keys(),
+    )
+
+
+def _rotation() -> Rate:
+    small, large = 8, 32
+    spent = [processor_seconds(partial(rotation, _SEED, size, 120)) for size in (small, large)]
+    return _line((small, small**3, spent[0]), (large, large**3, spent[1]))
+
+
+def _moments(work: Callable[..., object], columns: tuple[int, int], parts: Callable[[int, int], int]) -> Rate:
+    n = 1024
+    spent = []
+    for m in columns:
+        table = (expand_words(_SEED, n * m, "table") >> np.uint64(5)).astype(np.int64).reshape(n, m)
+        spent.append((n * m, parts(n, m), processor_seconds(partial(work, table))))
+    return _line(*spent)
+
+
+_MESSAGES = 200
+
+
+async def _sender(net: Network, study: Study, _island: object, _record: Record) -> Learned:
+    body = memoryview(bytes(study.read_parameters(_Size).size))
+    for i in range(_MESSAGES):
+        await net.send(study.the("receiver"), ProductPart(i, body))
+        await net.receive(ProductPart, study.the("receiver"))
+    return Learned()
+
+
+async def _receiver(net: Network, study: Study, _island: object, _record: Record) -> Learned:
+    for _ in range(_MESSAGES):
+        await net.send(study.the("sender"), await net.receive(ProductPart, study.the("sender")))
+    return Learned()
+
+
+class _Size(Parameters, frozen=True):
+    size: int = 0
+
+
+_PING_PONG = Protocol(
+    name="ping-pong",
+    title="",
+    roles={"sender": _sender, "receiver": _receiver},
+    data_roles=frozenset(),
+    messages=(ProductPart,),
+    parameters=_Size,
+    outputs={},
+    learns=lambda _: [],
+    adversary="",
+    single_roles=frozenset({"sender", "receiver"}),
+    uses_sum=False,
+)
+
+
+def _message(size: int) -> float:
+    """One message through the local engine, both ends."""
+    both = (Party("a", ("sender",)), Party("b", ("receiver",)))
+    study = Study(name="ping-pong", protocol="ping-pong", parties=both, parameters={"size": size})
+    return processor_seconds(lambda: LocalEngine().run(_PING_PONG, study, {})) / (2 * _MESSAGES)
+
+
+def _handing_over() -> float:
+    async def many() -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(100):
+            await loop.run_in_executor(None, int)
+
+    return processor_seconds(lambda: asyncio.run(many())) / 100
+
+
+def _keys() -> float:
+    def make() -> None:
+        for name in FAMILIES:
+            secrets = [go.Secret(ring, _SEED) for ring in go.family(name)]
+            share = secrets[-1].key_share(_SEED, _SEED)
+            for ring in go.family(name):
+                go.PublicKey(ring, [share[: ring.poly_size]], _SEED)
+
+    return processor_seconds(make)

@@ -1,0 +1,125 @@
+"""Time and memory of a run before keys exist, and why it takes this recipe and not the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from atoll.protocols.base import Circumstances, Forecast
+from atoll.protocols.released import PROVIDER
+from atoll.protocols.sfpca import rates as tables
+from atoll.protocols.sfpca.costing import Costing
+from atoll.protocols.sfpca.parameters import (
+    MAX_DIRECT,
+    SFPCAParameters,
+    attempts,
+    direct_shows_no_more,
+)
+from atoll.protocols.sfpca.planner import Plan, assumed_rows, planned
+from atoll.protocols.sfpca.rates import Rates
+from atoll.protocols.sfpca.strict import OVERSAMPLING
+from atoll.protocols.sfpca.timing import Effort, Links, Timeline
+from atoll.study.model import Study
+
+_PROGRAM = 190 << 20
+"""Bytes of the program itself with its libraries."""
+_COPIES = 2.5
+"""Copies of a table that a provider has at a time: as it came, as it is checked, and pieces on the grid."""
+
+
+class Course(NamedTuple):
+    """One recipe, planned to its end."""
+
+    plan: Plan
+    together: float
+    apart: float
+
+
+def forecast(study: Study, given: Circumstances) -> Forecast:
+    """What the run will take, by the rates of this machine."""
+    p, rates = study.read_parameters(SFPCAParameters), tables.current()
+    d = given.columns
+    k = min(p.n_components or d, d)
+    rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
+    tries = attempts(p, k, d)
+    taken = planned_course(study, tries[0], given, rows, rates)
+    costing = taken.plan.machine.costing
+    tables_size = [int(8 * _COPIES * n * d) for n in rows]
+    provider, server = costing.provider_memory.most, costing.hub_memory.most
+    return Forecast(
+        taken.together,
+        taken.apart,
+        float(costing.effort.providers.max()),
+        costing.effort.hub,
+        _PROGRAM + sum(tables_size) + len(rows) * provider + server,
+        _PROGRAM + max(tables_size) + provider,
+        _PROGRAM + server,
+        tuple(_course(study, p, k, tries, taken, given, rows, rates)),
+        tuple(_assumed(given, rows, rates)),
+    )
+
+
+def planned_course(
+    study: Study, recipe: str, given: Circumstances, rows: Sequence[int], rates: Rates
+) -> Course:
+    """The run with one recipe, its clocks included."""
+    links = Links(given.latency, given.bandwidth)
+    lines = [Timeline(len(rows), links, rates.cores, together=together) for together in (True, False)]
+    plan = planned(study, recipe, given.columns, rows, Costing(rates, Effort(len(rows), lines)))
+    return Course(plan, lines[0].seconds, lines[1].seconds)
+
+
+def _course(
+    study: Study,
+    p: SFPCAParameters,
+    k: int,
+    tries: Sequence[str],
+    taken: Course,
+    given: Circumstances,
+    rows: Sequence[int],
+    rates: Rates,
+) -> list[str]:
+    """Why this recipe, what the other one would cost, and what follows a refusal."""
+    said = [f"{_name(tries[0])}, because {_reason(p, k, given.columns)}: {_cost(taken)}"]
+    if p.epsilon is not None:
+        return said
+    other = "default" if tries[0] == "direct" else "direct"
+    if other == "default" or given.columns <= MAX_DIRECT:
+        instead = planned_course(study, other, given, rows, rates)
+        said.append(f"{_name(other)} instead: {_cost(instead)}")
+    if len(tries) > 1:
+        again = planned_course(study, tries[1], given, rows, rates)
+        more = f"{_name(tries[1])}, once more with new keys"
+        said.append(f"should the certificate refuse the first result: {more}: {_cost(again)}")
+    return said
+
+
+def _name(recipe: str) -> str:
+    return recipe if recipe == "direct" else f"strict ({recipe} policy)"
+
+
+def _cost(course: Course) -> str:
+    sent = course.plan.machine.provider_bytes / 1e6
+    return f"{course.plan.rounds} rounds, {sent:.0f} MB sent by each island, {course.apart:.2g} s apart"
+
+
+def _reason(p: SFPCAParameters, k: int, m: int) -> str:
+    ritz = min(k + OVERSAMPLING, m)
+    if p.epsilon is not None:
+        return "a noisy covariance may be indefinite, which strict cannot bound"
+    if p.recipe != "auto":
+        return f"the study asks for recipe={p.recipe!r}"
+    if direct_shows_no_more(k, m):
+        return f"it opens all {m} eigenvalues where strict would open {ritz}, and is exact"
+    return f"it opens {ritz} numbers of the spectrum where direct would open all {m}"
+
+
+def _assumed(given: Circumstances, rows: Sequence[int], rates: Rates) -> list[str]:
+    known = f"{sum(rows):,} rows in all" if given.rows else f"{rows[0]:,} rows on each island (--rows)"
+    speed = f"{8 * given.bandwidth / 1e6:,.0f} Mbit/s" if given.bandwidth else "any bandwidth"
+    return [
+        known,
+        f"links of {1000 * given.latency:g} ms and {speed} between every two parties",
+        f"machines of {rates.cores} cores; speeds: {rates.origin}",
+        "the first result is accepted; bytes depend a little on the scale of the data",
+    ]

@@ -115,6 +115,13 @@ def sfpca_standardised_scores() -> Example:
     return Example(structs.replace(example.study, parameters=parameters), example.islands)
 
 
+def private_sfpca(**parameters: Any) -> Example:
+    """Components to all, own scores to their owners; noise in everything that is opened."""
+    example = sfpca(**({"epsilon": 5.0, "delta": 1e-5, "bounds": 16.0} | parameters))
+    release = example.study.release | {"scores": ("provider",)}
+    return Example(structs.replace(example.study, release=release), example.islands)
+
+
 def sfpca_columns(
     release: dict[str, tuple[str, ...]] | None = None,
     roles: tuple[str, ...] = ("coordinator",),
@@ -252,6 +259,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-scores": sfpca_scores,
     "sfpca-standardised": sfpca_standardised,
     "sfpca-standardised-scores": sfpca_standardised_scores,
+    "sfpca-private": private_sfpca,
+    "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     "sfpca-columns": sfpca_columns,
     "sfpca-columns-consumer": sfpca_columns_consumer,
     "sfpca-columns-scores": sfpca_columns_scores,

@@ -268,3 +268,10 @@ def test_bad_input_is_refused_with_its_place(name: str) -> None:
     run, kind, words = BAD[name]
     with pytest.raises(kind, match=words):
         run()
+
+
+def test_a_joint_table_of_twenty_rows_is_enough() -> None:
+    rows = X[:20, :3]
+    with pytest.warns(PrivacyWarning, match="fewer than"):
+        fitted = sfpca(2, bounds=2000.0).fit([rows[:10], rows[10:]])
+    assert np.allclose(fitted.explained_variance_, PCA(2).fit(rows).explained_variance_)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from tests.examples import (
     Example,
+    private_sfpca,
     sfpca,
     sfpca_scores,
     sfpca_standardised,
@@ -29,8 +30,17 @@ from atoll.runtime.execute import run_study
         sfpca_standardised(),
         sfpca_standardised_scores(),
         sfpca(recipe="strict", standardize=True),
+        private_sfpca(),
     ],
-    ids=["direct", "scores", "strict", "standardised", "standardised-scores", "standardised-strict"],
+    ids=[
+        "direct",
+        "scores",
+        "strict",
+        "standardised",
+        "standardised-scores",
+        "standardised-strict",
+        "private",
+    ],
 )
 def test_messages_and_rounds_are_exact_and_bytes_close(example: Example) -> None:
     expected = expect(example.study, 4)

@@ -23,7 +23,13 @@ from atoll.estimators.encrypted import (
     take_sfpca,
     warn_of_small_islands,
 )
-from atoll.estimators.privacy_options import PRIVACY_OPTIONS, accounts, booked, privacy_parameters
+from atoll.estimators.privacy_options import (
+    PRIVACY_OPTIONS,
+    accounts,
+    booked,
+    privacy_parameters,
+    variances_of,
+)
 from atoll.protocols.base import MIN_ISLANDS, Learned
 from atoll.protocols.sfpca.parameters import VERTICAL
 from atoll.runtime.execute import Run
@@ -34,7 +40,7 @@ _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
     "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon"),
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
-    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize"),
+    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize", "epsilon"),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
     "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
@@ -65,15 +71,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     standardize : bool
         Divide every column by its joint standard deviation.
     epsilon, delta : float, optional
-        Differential privacy, with "dpdpca" or "pppca": everything released is made from noisy sums.
-        Without delta the privacy is pure.
+        Differential privacy, with "dpdpca", "pppca" or "sfpca": everything released is made from noisy
+        sums. Without delta the privacy is pure.
     row_norm : float
-        With epsilon: a public bound on the Euclidean norm of a row; longer rows are cut to it.
+        With epsilon: a public bound on the Euclidean norm of a row; longer rows are cut to it. With
+        "sfpca", ``bounds`` may take its place.
     rows : "normalise" or "clip"
         With epsilon: around the private centre every row counts with length one, or is cut at a
         privately chosen radius.
     neighbours : "add-remove" or "replace"
-        With epsilon: whether the presence of a row is hidden, or only its content.
+        With epsilon: whether the presence of a row is hidden, or only its content. Numbers of rows are
+        public in "sfpca", where it is always "replace".
     calibration : "analytic" or "paper"
         With "dpdpca": noise whose guarantee holds, or the published form, which is not private as stated.
     noise : "distributed" or "local"
@@ -177,7 +185,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 f"there is no protocol {self.protocol!r}", hint=f"one of {', '.join(map(repr, _USED))}"
             )
         used = (*_USED[self.protocol], *_SUM_OPTIONS.get(self.secure_sum, ()))
-        if self.protocol == "pppca" and self.epsilon is not None:
+        if self.protocol in ("pppca", "sfpca") and self.epsilon is not None:
             used = (*used, *PRIVACY_OPTIONS)
         if self._is_the_papers():
             used = tuple(name for name in used if name != "ledger")
@@ -209,7 +217,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _is_private(self) -> bool:
         """Whether the fit makes differentially private releases, which a ledger has to book."""
-        private = self.protocol in ("pppca", "dpdpca", "privatelocal")
+        private = self.protocol in ("pppca", "dpdpca", "privatelocal", "sfpca")
         return private and self.epsilon is not None and not self._is_the_papers()
 
     def _fit_privately(self, study: Study, tables: dict[str, Island], *, named: bool) -> None:
@@ -224,7 +232,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 PrivacyWarning,
                 stacklevel=3,
             )
-        if self.protocol == "sfpca":
+        if self.protocol == "sfpca" and self.epsilon is None:
             warn_of_small_islands(self.rows_, _plain(self.n_components))
         if self.protocol == "pppca" and self.epsilon is None and self.n_samples_ <= self.n_features_in_:
             warnings.warn(
@@ -321,7 +329,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if "islands" in result:
             self.islands_ = list(result["islands"])
         if self._is_private() or self._is_the_papers():
-            self.variances_of_ = "normalised rows" if self.rows == "normalise" else "cut rows"
+            self.variances_of_ = variances_of(self)
         total = self.total_variance_ or 1.0
         self.explained_variance_ratio_ = self.explained_variance_ / total
         self.singular_values_ = np.sqrt(self.explained_variance_ * (self.n_samples_ - 1))

@@ -72,17 +72,36 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     if table is None:
         total = await _opened_trace(machine, S)
         u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
-        right = [at_fraction(machine, u, ROTATION_FRACTION, bits=1)]
+        mean: Shared | None = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
     else:
-        S, unit, right = table.R, 2.0**table.halvings, []
+        S, unit, mean = table.R, 2.0**table.halvings, None
         total = table.varying / unit
     check_variance(total)
     exponent = -frexp(total)[1]
     if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
         check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
+    values, W, offset = await turned_and_opened(machine, inputs, C, mean, k)
+    return Found(
+        W,
+        offset,
+        inputs.padding,
+        np.maximum(values, 0.0) * 2.0**-exponent * unit,
+        total * unit,
+        of_spectrum(values, k),
+        table,
+    )
+
+
+async def turned_and_opened(
+    machine: Machine, inputs: Inputs, C: Shared, mean: Shared | None, k: int
+) -> tuple[Floats, Shared, Shared | None]:
+    """Eigenvalues of a symmetric C of Frobenius norm at most one; components, and components times mean.
+
+    C may be indefinite; the entries of ``mean`` are below one.
+    """
     H = await joint_rotation(machine, inputs, inputs.columns)
-    wide = machine.beside([C, *right])
+    wide = C if mean is None else machine.beside([C, mean])
     HC = await machine.product(
         (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
     )
@@ -94,18 +113,10 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     values, U = await decomposed(machine, Z)
     top, offset = U.T[:k], None
     W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
-    if table is None:
+    if mean is not None:
         Hu = machine.part(HC, slice(None), slice(-1, None))
         offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
-    return Found(
-        W,
-        offset,
-        inputs.padding,
-        np.maximum(values, 0.0) * 2.0**-exponent * unit,
-        total * unit,
-        of_spectrum(values, k),
-        table,
-    )
+    return values, W, offset
 
 
 async def _opened_trace(machine: Machine, S: Shared) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from atoll import secure_sums
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure
+from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.sfpca import messages
 from atoll.protocols.sfpca.parameters import (
@@ -34,11 +35,14 @@ _SCALES_FROM_SCORES = (
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
     p = study.read_parameters(SFPCAParameters)
-    said = [*_columns(study), *_set_up(), *_range(study, p)]
+    said = [*_columns(study), *_set_up(), *(_range(study, p) if p.epsilon is None else _centre(study))]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
+    said += _outputs(study, p)
+    if p.epsilon is not None:
+        return said + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
-    return said + _outputs(study, p) + _kept(study) + _common_caveats(p) + caveats(study, p)
+    return said + _kept(study) + _common_caveats(p) + caveats(study, p)
 
 
 def _columns(study: Study) -> list[Disclosure]:
@@ -86,8 +90,23 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     ]
 
 
+def _centre(study: Study) -> list[Disclosure]:
+    method = secure_sums.chosen(study)
+    return [
+        Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
+        Disclosure(PROVIDER, "the private centre after each stage, and its radius; noisy", (PublicCentre,)),
+        Disclosure(
+            COORDINATOR,
+            "for each stage of the private centre the sum over all islands with noise in it",
+            method.to_receivers,
+        ),
+    ]
+
+
 def spectrum_words(p: SFPCAParameters) -> str:
     """What the recipe opens."""
+    if p.epsilon is not None:
+        return "all eigenvalues of the noisy second moments (as many as columns)"
     matrix = "correlation matrix" if p.standardize else "covariance"
     all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     k = p.n_components
@@ -106,7 +125,7 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
     total = "how many columns are not constant" if p.standardize else "the total variance"
     said = [
-        Disclosure(role, total, kinds),
+        Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds),
         Disclosure(role, spectrum_words(p), kinds),
     ]
     if p.retries:
@@ -120,8 +139,9 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
 
 def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
+    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
     whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
-    components = "the principal components, and their product with the mean of each column"
+    components = f"the principal components, and their product with {mean}"
     if p.standardize:
         components = "the principal components of the standardised columns; a column of zeros is constant"
     for output, words, kinds in (
@@ -132,7 +152,7 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
             said.append(Disclosure(role, words, kinds))
     for output, words, kind in (
         ("components", "the column names", messages.Names),
-        ("explained_variance", "explained and total variance", Variances),
+        ("explained_variance", f"explained and total variance{noisy}", Variances),
         ("n_samples", "every island's number of rows", SampleCount),
         ("certificate", "how accurate the components are certified to be", messages.Certified),
     ):
@@ -149,6 +169,11 @@ def _kept(study: Study) -> list[Disclosure]:
         "a share of components and offset: random by itself; all providers and the coordinator, together, "
     )
     return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
+
+
+def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
+    said = f"more than {p.colluders} colluding providers know more of the noise than the study's epsilon"
+    return [Disclosure(PROVIDER, f"{said} allows for")]
 
 
 def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from atoll.errors import ParameterError, StudyError, one_of
+from atoll.privacy.dp_moments import Rows
 from atoll.protocols.decompose import check_components
 from atoll.protocols.sfpca.ranges import check_bounds
 from atoll.study.model import Parameters, Study
@@ -11,6 +14,7 @@ COORDINATOR = "coordinator"
 VERTICAL = "vertical"
 """The partition in which islands hold columns of the same rows."""
 RECIPES = ("auto", "strict", "direct", "fast", "accurate")
+PRIVATE_RECIPES = ("auto", "direct")
 DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
 MAX_DIRECT = 256
@@ -23,7 +27,10 @@ MAX_PROVIDERS = 50
 class SFPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
     (low, high) for each column; ``retry``: whether a refused result may be computed once more;
-    ``standardize``: divide columns by their joint standard deviations, which nobody learns."""
+    ``standardize``: divide columns by their joint standard deviations, which nobody learns.
+
+    With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
+    the length at which rows are cut, may be given in place of ``bounds`` or beside them."""
 
     n_components: int | None = 2
     recipe: str = "auto"
@@ -31,11 +38,19 @@ class SFPCAParameters(Parameters, frozen=True):
     standardize: bool = False
     bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
     columns: tuple[str, ...] | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    row_norm: float | None = None
+    rows: Rows = "normalise"
+    noise: Literal["distributed", "local"] = "distributed"
+    colluders: int = 1
+    assume_centered: bool = False
 
     @property
     def retries(self) -> bool:
         """Whether a second, more accurate run may follow a refused one."""
-        return self.retry and self.recipe in ("auto", "strict", "fast") and self.n_components is not None
+        may = self.retry and self.epsilon is None and self.n_components is not None
+        return may and self.recipe in ("auto", "strict", "fast")
 
 
 def components_for(p: SFPCAParameters, n: int, m: int) -> int:
@@ -59,6 +74,8 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
             f"standardize=True is for up to {MAX_STANDARDISED} columns, the tables have {m}",
             hint="divide the columns by public numbers beforehand",
         )
+    if p.epsilon is not None:
+        return _private_attempt(m)
     if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
         if m > MAX_DIRECT:
             raise ParameterError(
@@ -73,6 +90,15 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
 def direct_shows_no_more(k: int, m: int) -> bool:
     """Whether strict would open nearly as many numbers as direct; direct then costs less in all respects."""
     return m <= k + DIRECT_MARGIN
+
+
+def _private_attempt(m: int) -> tuple[str, ...]:
+    if m > MAX_DIRECT:
+        raise ParameterError(
+            f"with an epsilon, sfpca runs on up to {MAX_DIRECT} columns, the tables have {m}",
+            hint="protocol='pppca' or 'dpdpca' with the same epsilon: there the noisy moments are opened",
+        )
+    return ("direct",)
 
 
 def small_rows(k: int) -> int:
@@ -100,7 +126,7 @@ def check(study: Study) -> None:
         raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))
     if study.secure_sum != "shares" or study.sum_options:
         raise StudyError(
-            "sfpca uses the secure sum 'shares', and only to open the range of the data",
+            "sfpca uses the secure sum 'shares', and only to open the data's range or private centre",
             hint='leave secure_sum out, or "shares"',
             path=("study", "secure_sum"),
         )

@@ -16,8 +16,11 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.crypto.hazmat import product as go
+from atoll.privacy.dp_moments import Centre
 from atoll.protocols.base import Expectation
+from atoll.protocols.private_release import stage_lengths
 from atoll.protocols.released import CONSUMER, PROVIDER
+from atoll.protocols.sfpca import private
 from atoll.protocols.sfpca.bounds import Widths, plan_for
 from atoll.protocols.sfpca.columns import evenly_split
 from atoll.protocols.sfpca.costing import Costing, Held
@@ -25,6 +28,7 @@ from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
+from atoll.protocols.sfpca.private import Noisy, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.rates import shipped
 from atoll.protocols.sfpca.rows import prefers_rows
@@ -309,13 +313,14 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     machine.broadcast(names)
     machine.gathered(2)
     machine.broadcast(4 * len(providers))
-    if p.bounds is None:
+    noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
+    if noisy is None and p.bounds is None:
         _count_range(study, machine, d if p.standardize else 1)
-    exact = p.standardize or (recipe == "direct" and study.partition != VERTICAL)
-    keep_rows = study.partition == VERTICAL or (not exact and prefers_rows(rows, d))
+    exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
+    keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows))))
+    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
     return Plan(machine, _count_outputs(study, machine, found, d))
 
 
@@ -338,8 +343,11 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
     return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
 
 
-async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
+async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noisy | None) -> Any:
     d = inputs.columns
+    if noisy is not None:
+        machine.costing.rotation(d)
+        return await private_direct(machine, inputs, k, noisy)
     if recipe == "direct":
         machine.costing.rotation(d)
         return await direct(machine, inputs, k)
@@ -350,14 +358,29 @@ async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
 
 
 def _count_range(study: Study, machine: Counted, columns: int) -> None:
-    cost = secure_sums.expected(study, machine.parties, [columns * len(LEVELS)])
+    _count_sums(study, machine, [columns * len(LEVELS)], 2 * columns)
+
+
+def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:
+    """Secure sums in one session, each answered by the coordinator."""
+    cost = secure_sums.expected(study, machine.parties, lengths)
     machine.messages += cost.messages
     for name in machine.sent:
         machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
-    machine.hub_depth = machine.provider_depth + 1
-    machine.broadcast(2 * columns)
+    for _ in lengths:
+        machine.hub_depth = machine.provider_depth + 1
+        machine.broadcast(answer)
+
+
+def _count_centre(study: Study, machine: Counted, d: int, n: int) -> Noisy:
+    """The stages of the private centre, and the matrix that they lead to."""
+    p = study.read_parameters(SFPCAParameters)
+    named = p.columns or (tuple(p.bounds) if isinstance(p.bounds, dict) else tuple(map(str, range(d))))
+    plan, _ = private.plan_of(study, named)
+    _count_sums(study, machine, stage_lengths(plan)[:-1], 8 * d + 30)
+    return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
 
 
 def _count_keys(machine: Counted) -> None:

@@ -29,11 +29,13 @@ from atoll import secure_sums
 from atoll.data.island import Island, Matrix
 from atoll.errors import CertificateRefused, MessageError
 from atoll.network import Address, Network, Record
+from atoll.privacy.dp_moments import deflate
 from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
+from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import kept, messages, openings, parties, ranges, schema
+from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.columns import Deviations, Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
@@ -59,6 +61,7 @@ from atoll.protocols.sfpca.parameters import (
     components_for,
 )
 from atoll.protocols.sfpca.planner import expect
+from atoll.protocols.sfpca.private import Noisy, Prepared, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range
 from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
@@ -119,6 +122,8 @@ class Public(NamedTuple):
     k: int
     widths: tuple[int, ...] = ()
     """Where islands hold columns: how many each of them has."""
+    noisy: Noisy | None = None
+    """With an epsilon: what the noise did to the covariance."""
 
     @property
     def n(self) -> int:
@@ -160,7 +165,10 @@ def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) 
 def variances(found: Found, public: Public) -> Variances:
     """Variances of the original columns, with scikit-learn's divisor."""
     unit = 4.0**public.range.exponent * public.n / (public.n - 1)
-    explained, total = found.values[: public.k] * unit, found.total_variance * unit
+    sigma = 0.0 if public.noisy is None else public.noisy.sigma
+    values = deflate(found.values, len(public.columns), sigma) * unit
+    explained = values[: public.k]
+    total = max(found.total_variance * unit, float(explained.sum()))
     rest = min(public.n, len(public.columns)) - public.k
     return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
 
@@ -191,23 +199,27 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    spending = private.debits(study, island, record)  # refuses before anything leaves
     agreed, names = await schema.announce(net, study, island, p.columns)
     X = island.features(names)
     await net.compute(ranges.check_table, X, island, names)
     bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
-    if bounds is not None:
+    if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
-    opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
-    if p.standardize:
-        X = ranges.units(bounds, opened).applied(X)
     m = len(agreed.names)
-    range_ = _range_for(p, bounds, opened, m)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
-    public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
     exact = p.standardize or attempts(p, k, m) == ("direct",)
-    held = await net.compute(own_sums, X, public, own, exact)
+    if spending is None:
+        opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
+        X = ranges.units(bounds, opened).applied(X) if p.standardize else X
+        ready = Prepared(_range_for(p, bounds, opened, m), None, None)
+    else:
+        ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    noisy = ready.moments
+    held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
     model_, turned = await release_model(study, machine, public, found)
     known = _opened(study, public, found, recipe) | model_
@@ -217,7 +229,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -232,10 +244,13 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
-    levels = len(agreed.names) if p.standardize else 1
-    opened = () if bounds else await _open_range(net, study, record, levels)
-    range_ = _range_for(p, bounds, opened, len(agreed.names))
-    public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
+    if p.epsilon is None:
+        levels = len(agreed.names) if p.standardize else 1
+        opened = () if bounds else await _open_range(net, study, record, levels)
+        ready = Prepared(_range_for(p, bounds, opened, len(agreed.names)), None, None)
+    else:
+        ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
     for address in study.who(CONSUMER):
@@ -246,7 +261,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         await _common_scores(study, machine, public, found, None, turned)
     else:
         await own_scores(study, machine, public, found, None)
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -338,6 +353,8 @@ async def _find(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
         )
         try:
+            if public.noisy is not None:
+                return recipe, machine, await private_direct(machine, inputs, public.k, public.noisy)
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)
             return recipe, machine, await strict(machine, inputs, public.k, POLICIES[recipe])
@@ -461,6 +478,11 @@ def _rows(X: Matrix, public: Public, found: Found) -> Any:
     return np.ascontiguousarray(on_grid(centred, public.range.exponent, row_fraction(found)).T)
 
 
+def _check(study: Study) -> None:
+    check(study)
+    private.check(study)
+
+
 PROTOCOL = Protocol(
     name="sfpca",
     title="PCA on encrypted data (SF-PCA)",
@@ -471,6 +493,7 @@ PROTOCOL = Protocol(
         *handshake.MESSAGES,
         handshake.JoinedColumns,
         *messages.MESSAGES,
+        PublicCentre,
         Variances,
         SampleCount,
     ),
@@ -482,5 +505,6 @@ PROTOCOL = Protocol(
     partitions=("horizontal", VERTICAL),
     expect=expect,
     forecast=forecast,
-    check=check,
+    check=_check,
+    privacy=private.terms,
 )

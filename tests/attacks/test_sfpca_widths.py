@@ -118,7 +118,7 @@ def test_the_margins_of_a_direct_run(seen: Seen) -> None:
     roundings = 13 * 4 * (2 + ceil(log2(3)))
     for smudged in seen.smudged[3:]:
         assert smudged.width >= SMUDGE_MARGIN + log2(roundings)
-        assert uniform(smudged.noise, smudged.width) > 1e-5
+        assert uniform(smudged.noise, smudged.width) > 1e-7
         # Twice the width would be another distribution: the test can tell.
         assert uniform(smudged.noise, smudged.width + 1) < 1e-9
 
@@ -133,7 +133,7 @@ def test_the_margins_of_a_strict_run(seen: Seen) -> None:
     assert len(whole) == 2
     for smudged in whole:
         assert smudged.width >= SMUDGE_MARGIN + log2(rho * 3 * 3)
-        assert uniform(smudged.noise, smudged.width) > 1e-5
+        assert uniform(smudged.noise, smudged.width) > 1e-7
 
 
 def public_inputs(recipe: str, names: tuple[str, ...]) -> Inputs:

@@ -27,13 +27,15 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.data.island import Island, Matrix
-from atoll.errors import CertificateRefused
+from atoll.errors import CertificateRefused, MessageError
 from atoll.network import Address, Network, Record
+from atoll.privacy.dp_moments import deflate
 from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
+from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import kept, messages, openings, parties, ranges, schema
+from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.columns import Deviations, Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
@@ -59,9 +61,10 @@ from atoll.protocols.sfpca.parameters import (
     components_for,
 )
 from atoll.protocols.sfpca.planner import expect
-from atoll.protocols.sfpca.ranges import LEVELS, Range
+from atoll.protocols.sfpca.private import Noisy, Prepared, private_direct
+from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range
 from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
 from atoll.protocols.sfpca.vertical import score_jobs
@@ -74,7 +77,8 @@ OUTPUTS = {
         ("components", "offset", "columns"),
         _EVERYONE,
         PROVIDER,
-        "the principal components, and the offset (components times mean) that projects new rows",
+        "the principal components, and (unless columns are standardised) the offset, components times mean, "
+        "that projects new rows",
     ),
     "explained_variance": Output(
         ("explained_variance", "total_variance", "noise_variance"),
@@ -118,6 +122,8 @@ class Public(NamedTuple):
     k: int
     widths: tuple[int, ...] = ()
     """Where islands hold columns: how many each of them has."""
+    noisy: Noisy | None = None
+    """With an epsilon: what the noise did to the covariance."""
 
     @property
     def n(self) -> int:
@@ -159,7 +165,10 @@ def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) 
 def variances(found: Found, public: Public) -> Variances:
     """Variances of the original columns, with scikit-learn's divisor."""
     unit = 4.0**public.range.exponent * public.n / (public.n - 1)
-    explained, total = found.values[: public.k] * unit, found.total_variance * unit
+    sigma = 0.0 if public.noisy is None else public.noisy.sigma
+    values = deflate(found.values, len(public.columns), sigma) * unit
+    explained = values[: public.k]
+    total = max(found.total_variance * unit, float(explained.sum()))
     rest = min(public.n, len(public.columns)) - public.k
     return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
 
@@ -168,10 +177,10 @@ def certified(recipe: str, certificate: Certificate) -> Certified:
     return Certified(recipe, certificate.bound, certificate.tau)
 
 
-def model(components: Floats, offset: Floats, unit: float, centre: Matrix, names: Names) -> Outputs:
+def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
     """Components with deterministic signs, and the offset of the original columns."""
     signed = deterministic_signs(components)
-    whole = signs(components) * offset[:, 0] * unit + signed @ centre
+    whole = None if offset is None else signs(components) * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
 
 
@@ -190,20 +199,27 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    spending = private.debits(study, island, record)  # refuses before anything leaves
     agreed, names = await schema.announce(net, study, island, p.columns)
     X = island.features(names)
     await net.compute(ranges.check_table, X, island, names)
     bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
-    if bounds is not None:
+    if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
     m = len(agreed.names)
-    range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island, m)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
-    public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
-    exact = attempts(p, k, m) == ("direct",)
-    held = await net.compute(own_sums, X, public, own, exact)
+    exact = p.standardize or attempts(p, k, m) == ("direct",)
+    if spending is None:
+        opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
+        X = ranges.units(bounds, opened).applied(X) if p.standardize else X
+        ready = Prepared(_range_for(p, bounds, opened, m), None, None)
+    else:
+        ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    noisy = ready.moments
+    held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
     model_, turned = await release_model(study, machine, public, found)
     known = _opened(study, public, found, recipe) | model_
@@ -213,7 +229,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -228,8 +244,13 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
-    range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
-    public = Public(agreed.names, agreed.named, rows, range_, k, agreed.widths)
+    if p.epsilon is None:
+        levels = len(agreed.names) if p.standardize else 1
+        opened = () if bounds else await _open_range(net, study, record, levels)
+        ready = Prepared(_range_for(p, bounds, opened, len(agreed.names)), None, None)
+    else:
+        ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = _names(public, found)
     for address in study.who(CONSUMER):
@@ -240,7 +261,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         await _common_scores(study, machine, public, found, None, turned)
     else:
         await own_scores(study, machine, public, found, None)
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), range_, found)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -259,7 +280,8 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         holders = (hub, *study.who(PROVIDER))
-        components, offset = await openings.collected(net, holders), await openings.collected(net, holders)
+        components = await openings.collected(net, holders)
+        offset = None if p.standardize else await openings.collected(net, holders)
         known |= model(components, offset, names.offset_unit, centre, names)
     return learned(study, net.me, OUTPUTS, known)
 
@@ -267,33 +289,44 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 # ---- what the roles share ----
 
 
+def _range_for(p: SFPCAParameters, bounds: Declared | None, opened: Sequence[int], m: int) -> Range:
+    """Of all columns together; those to be standardised are in units of their own."""
+    if p.standardize:
+        return Range(0, np.zeros(m))
+    return bounds.range() if bounds else Range(opened[0], np.zeros(m))
+
+
 async def _agree_range(
-    net: Network, study: Study, record: Record, X: Matrix, island: Island, m: int
-) -> Range:
-    levels = ranges.exceeded(X, island, record("range", fresh_seed))
-    sums = _range_session(net, study, record)
+    net: Network, study: Study, record: Record, X: Matrix, island: Island, *, by_column: bool = False
+) -> tuple[int, ...]:
+    """The power of two that no value exceeds, of all columns or of each."""
+    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
+    columns = X.shape[1] if by_column else 1
+    sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
-    exponent = (await net.receive(DataRange, study.the(COORDINATOR))).exponent
-    return Range(exponent, np.zeros(m))
+    exponents = (await net.receive(DataRange, study.the(COORDINATOR))).exponents
+    if len(exponents) != columns:
+        raise MessageError("the opened range is not that of the agreed columns")
+    return exponents
 
 
-async def _open_range(net: Network, study: Study, record: Record, m: int) -> Range:
-    sums = _range_session(net, study, record)
+async def _open_range(net: Network, study: Study, record: Record, columns: int = 1) -> tuple[int, ...]:
+    sums = _range_session(net, study, record, columns)
     await sums.open()
-    exponent = ranges.smallest_cover(await sums.total("range", len(LEVELS)))
-    await net.broadcast(study.who(PROVIDER), DataRange(exponent))
-    return Range(exponent, np.zeros(m))
+    exponents = ranges.smallest_covers(await sums.total("range", columns * len(LEVELS)))
+    await net.broadcast(study.who(PROVIDER), DataRange(exponents))
+    return exponents
 
 
-def _range_session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
+def _range_session(net: Network, study: Study, record: Record, columns: int) -> secure_sums.SecureSum:
     return secure_sums.session(
         study,
         net,
         record,
         contributors=study.who(PROVIDER),
         receivers=study.who(COORDINATOR),
-        longest=len(LEVELS),
+        longest=columns * len(LEVELS),
         name="range",
     )
 
@@ -316,8 +349,12 @@ async def _find(
         seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, _split(study, net.me, public, held)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, public.rows, split)
+        inputs = Inputs(
+            public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
+        )
         try:
+            if public.noisy is not None:
+                return recipe, machine, await private_direct(machine, inputs, public.k, public.noisy)
             if recipe == "direct":
                 return recipe, machine, await direct(machine, inputs, public.k)
             return recipe, machine, await strict(machine, inputs, public.k, POLICIES[recipe])
@@ -369,8 +406,8 @@ async def release_model(
     """Components and offset, for whom the study names, and the signs that were given to them."""
     receivers = frozenset(str(a) for a in study.receivers("components"))
     components = await machine.released(found.components, receivers)
-    offset = await machine.released(found.offset, receivers)
-    if components is None or offset is None:
+    offset = None if found.offset is None else await machine.released(found.offset, receivers)
+    if components is None:
         return {}, np.ones(public.k)
     names = _names(public, found)
     return model(components, offset, names.offset_unit, public.range.centre, names), signs(components)
@@ -418,23 +455,32 @@ async def own_scores(
     owners = [(address, rows[address]) for address in score_owners(study)]
     mine: list[Floats] = []
     m = len(public.columns)
+    unit = 2.0**public.range.exponent
+    if owners and found.standardised is not None:
+        # Secret scales are those of sums over the next power of two.
+        found, unit = await for_rows(machine, found), 1 / found.offset_factor
     for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
         due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
-        own = None if X is None else X[start : start + SCORE_ROWS] - public.range.centre
+        own = None if X is None else _rows(X[start : start + SCORE_ROWS], public, found)
         jobs = [
-            score_job(machine, found, m, str(a), count, _rows(own, public) if a == machine.net.me else None)
+            score_job(machine, found, m, str(a), count, own if a == machine.net.me else None)
             for a, count in due
         ]
         for (address, _), made in zip(due, await machine.products(jobs), strict=True):
             block = await machine.released(made, frozenset({str(address)}))
             if block is not None:
-                mine.append(block.T * 2.0**public.range.exponent)
+                mine.append(block.T * unit)
     return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
 
 
-def _rows(own: Matrix | None, public: Public) -> Any:
-    assert own is not None, "an owner has rows"
-    return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
+def _rows(X: Matrix, public: Public, found: Found) -> Any:
+    centred = X - public.range.centre
+    return np.ascontiguousarray(on_grid(centred, public.range.exponent, row_fraction(found)).T)
+
+
+def _check(study: Study) -> None:
+    check(study)
+    private.check(study)
 
 
 PROTOCOL = Protocol(
@@ -447,6 +493,7 @@ PROTOCOL = Protocol(
         *handshake.MESSAGES,
         handshake.JoinedColumns,
         *messages.MESSAGES,
+        PublicCentre,
         Variances,
         SampleCount,
     ),
@@ -458,5 +505,6 @@ PROTOCOL = Protocol(
     partitions=("horizontal", VERTICAL),
     expect=expect,
     forecast=forecast,
-    check=check,
+    check=_check,
+    privacy=private.terms,
 )

@@ -96,6 +96,8 @@ class RowCovariance(Covariance):
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """The form that suits the numbers of rows; opens the total variance."""
+    if inputs.standardize:
+        return await gram.correlation_covariance(machine, inputs, policy)
     if not prefers_rows(inputs.sizes, inputs.columns):
         return await gram.covariance(machine, inputs, policy)
     total = await total_variance(machine, inputs)

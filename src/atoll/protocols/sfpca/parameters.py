@@ -131,12 +131,6 @@ def check(study: Study) -> None:
             path=("study", "secure_sum"),
         )
     _check_shares(study)
-    if study.partition == VERTICAL and study.receivers("encrypted"):
-        raise StudyError(
-            "components stay encrypted for islands that hold rows only",
-            hint='release the components, or partition = "horizontal"',
-            path=("release", "encrypted"),
-        )
     try:
         check_bounds(p.bounds)
     except ParameterError as error:

@@ -28,7 +28,7 @@ OUT = Path(__file__).resolve().parent / "out"
 DATA_VARIABLE = "ATOLL_PUBLIC_DATA"
 WORKERS = 2
 # Methods are drawn beside each other by this factor, so that equal values can be told apart.
-_APART = 1.02
+_APART = 1.03
 
 
 class DataMissing(Exception):

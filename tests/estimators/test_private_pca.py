@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from tests.contract.test_roles import Tap
-from tests.examples import dpdpca, private_pppca
+from tests.examples import dpdpca, private_pppca, private_sfpca, privatelocal
 
 import atoll
-from atoll.errors import BudgetExceeded, ParameterError, PartyLeft, PrivacyWarning, StudyError
+from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, PrivacyWarning, StudyError
 from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.ledger import Ledger
@@ -159,7 +159,7 @@ def test_a_list_of_arrays_does_not_say_which_data_sets_they_are(digits: np.ndarr
         atoll.PCA(2, **OPTIONS, ledger=tmp_path / "l").fit([digits[:20, 20:24], digits[20:40, 20:24]])
 
 
-@pytest.mark.parametrize("build", [dpdpca, private_pppca])
+@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca])
 def test_an_island_over_budget_stops_the_run_before_anything_leaves_it(build) -> None:  # type: ignore[no-untyped-def]
     example, tap = build(), Tap()
     names = list(example.islands)
@@ -176,6 +176,26 @@ def test_an_island_over_budget_stops_the_run_before_anything_leaves_it(build) ->
         role = "owner" if build is dpdpca else "provider"
         assert tap.outboxes[Address(names[1], role)] == []
         assert ledger.debits() == []  # nobody else paid for a run that could not be
+
+
+TINY = {"epsilon": 1e-8, "delta": 1e-12}  # noise that no grid holds
+
+
+@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
+def test_what_cannot_be_released_is_refused_before_it_is_paid_for(build) -> None:  # type: ignore[no-untyped-def]
+    from msgspec import structs
+
+    tiny = structs.replace(build().study, parameters=build().study.parameters | TINY)
+    holes = build()
+    first = next(iter(holes.islands.values()))
+    gap = atoll.Island.from_array(np.full((5, 4), np.nan), name=first.name, columns=first.columns)
+    for study, islands_ in ((tiny, build().islands), (holes.study, holes.islands | {first.name: gap})):
+        with Ledger() as ledger:
+            for name, island in islands_.items():
+                island.ledger, island.identity = ledger, name
+            with pytest.raises((ParameterError, DataError)):
+                atoll.LocalEngine().run(protocol_of(study.protocol), study, islands_)
+            assert first.name not in {debit.identity for debit in ledger.debits()}
 
 
 KILLED = """

@@ -161,3 +161,6 @@ def test_a_study_leaves_shares_with_everybody_or_with_nobody() -> None:
     study = structs.replace(example().study, release={"encrypted": ("provider",)})
     with pytest.raises(StudyError, match="every provider and the coordinator"):
         check_study(PROTOCOL, study)
+    both = structs.replace(study, release={"encrypted": ("provider", "coordinator")}, partition="vertical")
+    with pytest.raises(StudyError, match="only where islands hold rows"):
+        check_study(PROTOCOL, both)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.examples import Example, sfpca, sfpca_scores
+from tests.examples import (
+    Example,
+    private_sfpca,
+    sfpca,
+    sfpca_scores,
+    sfpca_standardised,
+    sfpca_standardised_scores,
+)
 
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct, joint_rotation
@@ -15,7 +22,25 @@ from atoll.runtime.execute import run_study
 
 
 @pytest.mark.parametrize(
-    "example", [sfpca(), sfpca_scores(), sfpca(recipe="strict")], ids=["direct", "scores", "strict"]
+    "example",
+    [
+        sfpca(),
+        sfpca_scores(),
+        sfpca(recipe="strict"),
+        sfpca_standardised(),
+        sfpca_standardised_scores(),
+        sfpca(recipe="strict", standardize=True),
+        private_sfpca(),
+    ],
+    ids=[
+        "direct",
+        "scores",
+        "strict",
+        "standardised",
+        "standardised-scores",
+        "standardised-strict",
+        "private",
+    ],
 )
 def test_messages_and_rounds_are_exact_and_bytes_close(example: Example) -> None:
     expected = expect(example.study, 4)

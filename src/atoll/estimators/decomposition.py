@@ -23,7 +23,13 @@ from atoll.estimators.encrypted import (
     take_sfpca,
     warn_of_small_islands,
 )
-from atoll.estimators.privacy_options import PRIVACY_OPTIONS, accounts, booked, privacy_parameters
+from atoll.estimators.privacy_options import (
+    PRIVACY_OPTIONS,
+    accounts,
+    booked,
+    privacy_parameters,
+    variances_of,
+)
 from atoll.protocols.base import MIN_ISLANDS, Learned
 from atoll.protocols.sfpca.parameters import VERTICAL
 from atoll.runtime.execute import Run
@@ -34,7 +40,7 @@ _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
     "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon"),
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
-    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize"),
+    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize", "epsilon"),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
     "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
@@ -65,15 +71,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     standardize : bool
         Divide every column by its joint standard deviation.
     epsilon, delta : float, optional
-        Differential privacy, with "dpdpca" or "pppca": everything released is made from noisy sums.
-        Without delta the privacy is pure.
+        Differential privacy, with "dpdpca", "pppca" or "sfpca": everything released is made from noisy
+        sums. Without delta the privacy is pure.
     row_norm : float
-        With epsilon: a public bound on the Euclidean norm of a row; longer rows are cut to it.
+        With epsilon: a public bound on the Euclidean norm of a row; longer rows are cut to it. With
+        "sfpca", ``bounds`` may take its place.
     rows : "normalise" or "clip"
         With epsilon: around the private centre every row counts with length one, or is cut at a
         privately chosen radius.
     neighbours : "add-remove" or "replace"
-        With epsilon: whether the presence of a row is hidden, or only its content.
+        With epsilon: whether the presence of a row is hidden, or only its content. Numbers of rows are
+        public in "sfpca", where it is always "replace".
     calibration : "analytic" or "paper"
         With "dpdpca": noise whose guarantee holds, or the published form, which is not private as stated.
     noise : "distributed" or "local"
@@ -99,7 +107,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     With ``protocol="sfpca"`` there is no ``mean_``: nobody learns it. ``offset_`` (components times mean)
     takes its place, ``certificate_`` says how accurate the components are, and with ``release="scores"``
-    ``scores_`` holds each island's projections and there are no components.
+    ``scores_`` holds each island's projections and there are no components. With ``standardize=True`` nobody
+    learns the columns' standard deviations: ``components_`` are those of the standardised columns, without
+    ``offset_`` and ``transform``; ``release="scores"`` gives projections.
 
     The remaining options belong to protocols that are chosen by name; one that means nothing to the
     chosen protocol is an error.
@@ -175,7 +185,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 f"there is no protocol {self.protocol!r}", hint=f"one of {', '.join(map(repr, _USED))}"
             )
         used = (*_USED[self.protocol], *_SUM_OPTIONS.get(self.secure_sum, ()))
-        if self.protocol == "pppca" and self.epsilon is not None:
+        if self.protocol in ("pppca", "sfpca") and self.epsilon is not None:
             used = (*used, *PRIVACY_OPTIONS)
         if self._is_the_papers():
             used = tuple(name for name in used if name != "ledger")
@@ -207,7 +217,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     def _is_private(self) -> bool:
         """Whether the fit makes differentially private releases, which a ledger has to book."""
-        private = self.protocol in ("pppca", "dpdpca", "privatelocal")
+        private = self.protocol in ("pppca", "dpdpca", "privatelocal", "sfpca")
         return private and self.epsilon is not None and not self._is_the_papers()
 
     def _fit_privately(self, study: Study, tables: dict[str, Island], *, named: bool) -> None:
@@ -222,7 +232,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 PrivacyWarning,
                 stacklevel=3,
             )
-        if self.protocol == "sfpca":
+        if self.protocol == "sfpca" and self.epsilon is None:
             warn_of_small_islands(self.rows_, _plain(self.n_components))
         if self.protocol == "pppca" and self.epsilon is None and self.n_samples_ <= self.n_features_in_:
             warnings.warn(
@@ -319,7 +329,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if "islands" in result:
             self.islands_ = list(result["islands"])
         if self._is_private() or self._is_the_papers():
-            self.variances_of_ = "normalised rows" if self.rows == "normalise" else "cut rows"
+            self.variances_of_ = variances_of(self)
         total = self.total_variance_ or 1.0
         self.explained_variance_ratio_ = self.explained_variance_ / total
         self.singular_values_ = np.sqrt(self.explained_variance_ * (self.n_samples_ - 1))
@@ -343,6 +353,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Project rows on the joint components."""
         self._check_joint_model()
+        self._check_scales("transform")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if self.protocol == "sfpca":
             return np.asarray(X @ self.components_.T - self.offset_)
@@ -351,6 +362,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
         """Fit, and project each island's own rows: a list, island by island (the same for all islands
         where they hold columns of the same rows)."""
+        if self.release != "scores":
+            self._check_scales("fit_transform")
         self.fit(islands, y)
         tables = as_islands(islands)
         if self.protocol == "sfpca" and self.release == "encrypted":
@@ -389,7 +402,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol == "sfpca":
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
-                hint="transform works without it; protocol='pppca' gives the mean",
+                hint=("" if self.standardize else "transform works without it; ")
+                + "protocol='pppca' gives the mean",
+            )
+
+    def _check_scales(self, what: str) -> None:
+        if self.protocol == "sfpca" and self.standardize:
+            raise NotReleased(
+                f"{what} needs the standard deviation of each column, which protocol='sfpca' shows to nobody",
+                hint="release='scores' gives each island the projections of its own rows",
             )
 
     def _check_joint_model(self) -> None:

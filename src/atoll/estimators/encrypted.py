@@ -13,6 +13,7 @@ from atoll.data.island import Island
 from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
 from atoll.estimators.encrypted_model import EncryptedModel
+from atoll.estimators.privacy_options import privacy_parameters, variances_of
 from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_rows
 from atoll.study.model import Study
 
@@ -24,7 +25,6 @@ _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
 _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
     "eigen": ("masked", "the eigenproblem is solved in the clear after secret rotations"),
-    "standardize": (False, "divide the columns by public numbers beforehand"),
 }
 
 
@@ -78,17 +78,27 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
         parameters={
             "n_components": _plain_components(options.n_components),
             "recipe": options.recipe,
+            "standardize": bool(options.standardize),
             "bounds": plain_bounds(options.bounds),
+            **_privacy(options),
         },
         partition=options.partition,
         release=_releases(options) | public,
     )
 
 
+def _privacy(options: Any) -> dict[str, Any]:
+    """The privacy part of the parameters; numbers of rows are public, so neighbours are replace-one."""
+    if options.epsilon is None:
+        return {}
+    return {name: value for name, value in privacy_parameters(options).items() if name != "neighbours"}
+
+
 def _releases(options: Any) -> dict[str, tuple[str, ...]]:
     released = dict(_RELEASES[options.release])
-    if options.partition == VERTICAL and "components" in released:
+    if (options.partition == VERTICAL or options.standardize) and "components" in released:
         # A row's scores are made of all islands' columns: with the components, they would say others' parts.
+        # Of standardised columns, they would say the scales.
         del released["scores"]
     return released
 
@@ -137,6 +147,8 @@ def take_sfpca(fitted: Any) -> None:
     fitted.explained_variance_ratio_ = fitted.explained_variance_ / (fitted.total_variance_ or 1.0)
     fitted.n_samples_, fitted.rows_ = int(result["n_samples"]), dict(result["rows"])
     fitted.singular_values_ = np.sqrt(fitted.explained_variance_ * (fitted.n_samples_ - 1))
+    if fitted.epsilon is not None:
+        fitted.variances_of_ = variances_of(fitted)
     fitted.certificate_ = dict(result["certificate"])
     fitted.n_components_ = len(fitted.explained_variance_)
     if fitted.release == "encrypted":
@@ -147,7 +159,8 @@ def take_sfpca(fitted: Any) -> None:
     if fitted.release == "scores":
         return
     fitted.components_ = np.array(result["components"])
-    fitted.offset_ = np.array(result["offset"])
+    if not fitted.standardize:
+        fitted.offset_ = np.array(result["offset"])
     fitted.n_features_in_ = fitted.components_.shape[1]
     if result["columns"] is not None:
         fitted.feature_names_in_ = np.array(result["columns"], dtype=object)

@@ -22,7 +22,7 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
         raise ParameterError(
             f"protocol={estimator.protocol!r} needs an epsilon", hint="epsilon=1.0, delta=1e-5, row_norm=..."
         )
-    if estimator.row_norm is None:
+    if estimator.row_norm is None and estimator.protocol != "sfpca":  # which has bounds too
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
@@ -30,12 +30,17 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         "epsilon": float(estimator.epsilon),
         "delta": None if estimator.delta is None else float(estimator.delta),
-        "row_norm": float(estimator.row_norm),
+        "row_norm": None if estimator.row_norm is None else float(estimator.row_norm),
         "rows": estimator.rows,
         "neighbours": estimator.neighbours,
         "colluders": int(estimator.colluders),
     }
     return parameters | _noise(estimator)
+
+
+def variances_of(estimator: Any) -> str:
+    """Of which rows the explained variances are."""
+    return "normalised rows" if estimator.rows == "normalise" else "cut rows"
 
 
 def _noise(estimator: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@
 | calibration.py   | (epsilon, delta) <-> Gaussian DP <-> zCDP: numbers only, no noise                   |
 | sensitivity.py   | how far one row moves a sum, a scatter matrix, a joint release                      |
 | mechanisms.py    | what noise each owner adds (shares) and, apart from it, what that guarantees        |
+| tails.py         | how far noise on a matrix reaches, for the masks that hide it                       |
 | grid.py          | rows cut, quantised toward zero and multiplied in exact integers                    |
 | dp_moments.py    | private mean, radius and second moments, step by step around any secure sum         |
 | joint_moments.py | the one-round alternative: second moments, sum and count together                  |

@@ -307,14 +307,21 @@ def moments_contribution(plan: Plan, rows: npt.ArrayLike, centre: Centre) -> Int
 
 
 def finish_moments(plan: Plan, centre: Centre, total: Sum, present: int | None = None) -> PrivateMoments:
+    matrix = grid.unpack_triangle(total, plan.features) * moment_unit(plan, centre)
+    return PrivateMoments(matrix, centre.count, moment_deviation(plan, centre, present), plan.rows)
+
+
+def moment_unit(plan: Plan, centre: Centre) -> float:
+    """What one unit of the integer second moments is worth."""
     reach = 1.0 if plan.rows == "normalise" else centre.radius
-    unit = reach * reach / grid.MOMENT_UNITS
-    matrix = grid.unpack_triangle(total, plan.features) * unit
-    sigma = plan.moments.noise.deviation_of_sum(0, present) * unit
-    if plan.delta is None:
-        # The spectrum of a symmetric noise matrix is set by its off-diagonal entries (sigma/sqrt(2)).
-        sigma *= math.sqrt(2.0)
-    return PrivateMoments(matrix, centre.count, sigma, plan.rows)
+    return reach * reach / grid.MOMENT_UNITS
+
+
+def moment_deviation(plan: Plan, centre: Centre, present: int | None = None) -> float:
+    """sigma of the summed second moments: sqrt(2) times the noise's deviation off the diagonal."""
+    sigma = plan.moments.noise.deviation_of_sum(0, present) * moment_unit(plan, centre)
+    # The spectrum of a symmetric noise matrix is set by its off-diagonal entries.
+    return sigma * math.sqrt(2.0) if plan.delta is None else sigma
 
 
 def starting_centre(plan: Plan, first: Centre) -> Centre:

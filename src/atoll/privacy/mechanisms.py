@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from atoll.errors import ParameterError
 from atoll.privacy.calibration import GRID_INFLATION
-from atoll.privacy.samplers import discrete_gaussian, polya_share
+from atoll.privacy.samplers import check_width, discrete_gaussian, polya_share
 
 Integers = npt.NDArray[np.int64]
 
@@ -110,6 +110,7 @@ class GaussianNoise:
                 f"a noise share would be only {min(narrow):.3g} grid units wide",
                 hint=f"use a finer grid: shares must be at least {MIN_SHARE_WIDTH:g} units wide",
             )
+        _check_widest(share, self.parts)
 
     @property
     def size(self) -> int:
@@ -127,6 +128,12 @@ class GaussianNoise:
             ]
         )
 
+    def draw_sum(self, seed: bytes) -> Integers:
+        """All owners' noise at once, as one discrete Gaussian: what the shares' sum is, to within nothing
+        that could be seen; for rehearsals with too many owners to draw for each."""
+        whole = self.sigma * math.sqrt(self.crowd.variance_factor())
+        return GaussianNoise(whole, self.parts).draw_share(seed)
+
     def deviation_of_sum(self, part: int, present: int | None = None) -> float:
         """Standard deviation of the noise on one part of the sum, in grid units."""
         return self.sigma * self.parts[part].width * math.sqrt(self.crowd.variance_factor(present))
@@ -139,6 +146,9 @@ class LaplaceNoise:
     scale: float
     parts: tuple[Part, ...]
     crowd: Crowd = CURATOR
+
+    def __post_init__(self) -> None:
+        _check_widest(self.scale, self.parts)
 
     @property
     def size(self) -> int:
@@ -169,6 +179,13 @@ class LaplaceNoise:
 
 
 Noise = GaussianNoise | LaplaceNoise
+
+
+def _check_widest(width: float, parts: tuple[Part, ...]) -> None:
+    """What could not be drawn is refused here, before any budget is spent on it."""
+    widest = width * max(part.width for part in parts)
+    if widest > 0:
+        check_width(max(1.0, widest))
 
 
 def gaussian_cost(noise: GaussianNoise, sensitivity: float) -> GaussianCost:

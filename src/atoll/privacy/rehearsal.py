@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.privacy import dp_moments as dp
+from atoll.privacy.mechanisms import GaussianNoise
 from atoll.randomness import derive
 
 Integers = npt.NDArray[np.int64]
@@ -31,12 +32,21 @@ class Rehearsal:
         return dp.spectrum(self.moments)
 
 
-def rehearse(plan: dp.Plan, islands: Sequence[npt.ArrayLike], seed: bytes) -> Rehearsal:
-    """One run; ``seed`` stands for the owners' separate randomness."""
+def rehearse(
+    plan: dp.Plan, islands: Sequence[npt.ArrayLike], seed: bytes, *, at_once: bool = False
+) -> Rehearsal:
+    """One run; ``seed`` stands for the owners' separate randomness.
+
+    ``at_once``: Gaussian noise of all owners as one draw of its variance; then the rows may stand in fewer
+    tables than there are owners.
+    """
     sums: dict[str, Integers] = {}
 
     def add_up(stage: dp.Stage, contributions: list[Integers]) -> Integers:
-        shares = [stage.draw_share(derive(seed, owner)) for owner in range(len(islands))]
+        if at_once and isinstance(stage.noise, GaussianNoise):
+            shares = [stage.noise.draw_sum(derive(seed, stage.name))]
+        else:
+            shares = [stage.draw_share(derive(seed, owner)) for owner in range(len(islands))]
         sums[stage.name] = np.sum([*contributions, *shares], axis=0)
         return sums[stage.name]
 

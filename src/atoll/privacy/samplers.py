@@ -188,7 +188,7 @@ def discrete_laplace(
     seed: bytes, scale: int, count: int, *domain: str | bytes | int, margin: float = MARGIN
 ) -> Integers:
     """P[X = k] proportional to exp(-|k|/scale)."""
-    _check_width(scale)
+    check_width(scale)
     return _laplace(Stream(seed, ("laplace", *domain), margin), scale, count)
 
 
@@ -196,7 +196,7 @@ def discrete_gaussian(
     seed: bytes, sigma: float, count: int, *domain: str | bytes | int, margin: float = MARGIN
 ) -> Integers:
     """P[X = k] proportional to exp(-k^2 / (2 sigma^2)) (CKS Algorithm 3)."""
-    _check_width(sigma)
+    check_width(sigma)
     stream = Stream(seed, ("gaussian", *domain), margin)
     scale = int(sigma) + 1
 
@@ -223,7 +223,7 @@ def polya_share(
 
     A share is the difference of two negative binomials with shape 1/holders and ratio e^(-1/scale).
     """
-    _check_width(scale)
+    check_width(scale)
     if holders < 1:
         raise ParameterError(f"a noise share needs at least one holder, got {holders}")
     up = _negative_binomial(Stream(seed, ("polya+", *domain), margin), scale, holders, count)
@@ -304,9 +304,10 @@ def _exact_logarithmic_acceptance(
         return (Decimal(-start) / scale).exp() / (step * trial)
 
 
-def _check_width(width: float) -> None:
+def check_width(width: float) -> None:
+    """Refuse a width that cannot be drawn on the grid."""
     if not 1.0 <= width <= MAX_WIDTH:
         raise ParameterError(
             f"noise of width {width:g} grid units cannot be drawn",
-            hint="a width lies between 1 and 2^56 grid units; choose another grid",
+            hint="a width lies between 1 and 2^56 grid units; choose another grid, or a larger epsilon",
         )

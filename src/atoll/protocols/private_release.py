@@ -130,9 +130,15 @@ def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | N
 
 
 def gen_noisy(plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes) -> Limbs:
+    """Contribution and noise share together, for a secure sum."""
+    return fixedpoint.from_int64(noisy_integers(plan, stage, X, centre, seed), contributors=plan.crowd.owners)
+
+
+def noisy_integers(
+    plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes
+) -> dp.Integers:
     """Contribution and noise share together: the only form in which an owner's numbers are handed on."""
-    noisy = gen_contribution(plan, stage.name, X, centre) + stage.draw_share(seed)
-    return fixedpoint.from_int64(noisy, contributors=plan.crowd.owners)
+    return np.asarray(gen_contribution(plan, stage.name, X, centre) + stage.draw_share(seed))
 
 
 def fingerprint(X: Matrix) -> str:
@@ -222,13 +228,22 @@ async def contribute(
 ) -> dp.Centre:
     """An owner's part of every stage; the last public centre."""
     seed = record(RECORDED_NOISE, randomness.fresh_seed)
+    centre = await contribute_centre(net, sums, plan, X, receiver, seed)
+    noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
+    await sums.contribute(plan.moments.name, noisy)
+    return centre
+
+
+async def contribute_centre(
+    net: Network, sums: SecureSum, plan: dp.Plan, X: Matrix, receiver: Address, seed: bytes
+) -> dp.Centre:
+    """An owner's part of every stage before the last."""
     centre: dp.Centre | None = None
-    for index, stage in enumerate(plan.stages):
+    for stage in plan.stages[:-1]:
         noisy = await net.compute(gen_noisy, plan, stage, X, centre, seed)
         await sums.contribute(stage.name, noisy)
-        if index < len(plan.stages) - 1:
-            message = await net.receive(PublicCentre, receiver)
-            centre = dp.Centre(np.array(message.point), message.count, message.radius)
+        message = await net.receive(PublicCentre, receiver)
+        centre = dp.Centre(np.array(message.point), message.count, message.radius)
     assert centre is not None
     return centre
 
@@ -237,6 +252,19 @@ async def receive(
     net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
 ) -> tuple[dp.PrivateMoments, dp.Centre]:
     """The receiver's part of every stage: it opens noisy sums and nothing else."""
+    centre, before = await receive_centre(net, sums, plan, owners)
+    total = await sums.total(plan.moments.name, plan.moments.noise.size)
+    present = _unchanged(before, sums.present)
+    moments = dp.finish_moments(
+        plan, centre, np.array(fixedpoint.to_integers(total), dtype=object), len(present)
+    )
+    return moments, centre
+
+
+async def receive_centre(
+    net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
+) -> tuple[dp.Centre, frozenset[Address]]:
+    """The receiver's part of every stage before the last: the public centre, and who was there."""
     centre: dp.Centre | None = None
     present: frozenset[Address] | None = None
     for stage in plan.stages[:-1]:
@@ -245,13 +273,9 @@ async def receive(
         centre = await net.compute(finish, plan, stage.name, centre, total, len(present))
         message = PublicCentre(centre.point, centre.count, centre.radius)
         await net.broadcast([a for a in owners if a in present], message)
-    total = await sums.total(plan.moments.name, plan.moments.noise.size)
-    present = _unchanged(present, sums.present)
     assert centre is not None
-    moments = dp.finish_moments(
-        plan, centre, np.array(fixedpoint.to_integers(total), dtype=object), len(present)
-    )
-    return moments, centre
+    assert present is not None
+    return centre, present
 
 
 def _unchanged(before: frozenset[Address] | None, after: frozenset[Address]) -> frozenset[Address]:
@@ -303,8 +327,8 @@ def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
 # ---- in words ----
 
 
-def guarantee(study: Study, asked: Private, owners: int) -> list[str]:
-    """What the noise promises, for the review."""
+def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> list[str]:
+    """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
     plan = plan_of(study, asked, owners, features=2)
     crowd = plan.crowd
     spent = Spent.of(stage.cost for stage in plan.stages)
@@ -315,6 +339,7 @@ def guarantee(study: Study, asked: Private, owners: int) -> list[str]:
     )
     missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
     meaning = in_words(asked.epsilon, asked.delta, asked.neighbours)
+    reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"
     delta = f", delta {asked.delta:g}" if asked.delta is not None else " (pure)"
     return [
         f"epsilon {spent.epsilon(asked.delta):.4g}{delta}: {meaning}",
@@ -323,7 +348,7 @@ def guarantee(study: Study, asked: Private, owners: int) -> list[str]:
             f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
         ),
-        f"rows longer than {asked.row_norm:g} are cut to it; " + rows_words(asked.rows),
+        f"{reach}; {rows_words(asked.rows)}",
     ]
 
 

@@ -189,7 +189,8 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     if p.calibration == "analytic":
         debits.ask()  # before anything leaves
     agreed = await handshake.announce(net, island, user, p.columns, None)
-    X, turn = island.features(agreed.names), owners.index(net.me)
+    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    turn = owners.index(net.me)
     if p.calibration == "analytic":
         debits.debit(await net.compute(private.fingerprint, X))
     seed = record(private.RECORDED_NOISE, fresh_seed)

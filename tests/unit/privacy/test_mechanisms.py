@@ -82,6 +82,20 @@ def test_narrow_shares_are_refused():
     GaussianNoise(16.0, (Part(3), Part(1, 0.0)))
 
 
+@pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise])
+def test_noise_too_wide_to_draw_is_refused_when_it_is_planned(kind):
+    with pytest.raises(ParameterError, match="cannot be drawn"):
+        kind(2.0**60, (Part(3),))
+
+
+def test_all_noise_at_once_is_as_wide_as_the_sum_of_shares():
+    noise = GaussianNoise(1000.0, (Part(20_000), Part(20_000, 0.5), Part(2, 0.0)), Crowd(4, 1))
+    drawn = noise.draw_sum(SEED)
+    for part, values in enumerate((drawn[:20_000], drawn[20_000:40_000])):
+        assert values.std() == pytest.approx(noise.deviation_of_sum(part), rel=0.03)
+    assert drawn[40_000:].tolist() == [0, 0]
+
+
 def test_public_parts_get_no_noise():
     for noise in (GaussianNoise(50.0, (Part(4), Part(2, 0.0))), LaplaceNoise(50.0, (Part(4), Part(2, 0.0)))):
         drawn = noise.draw_share(SEED)

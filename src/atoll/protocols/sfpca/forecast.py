@@ -84,6 +84,8 @@ def _course(
 ) -> list[str]:
     """Why this recipe, what the other one would cost, and what follows a refusal."""
     said = [f"{_name(tries[0])}, because {_reason(p, k, given.columns)}: {_cost(taken)}"]
+    if p.epsilon is not None:
+        return said
     other = "default" if tries[0] == "direct" else "direct"
     if other == "default" or given.columns <= MAX_DIRECT:
         instead = planned_course(study, other, given, rows, rates)
@@ -106,6 +108,8 @@ def _cost(course: Course) -> str:
 
 def _reason(p: SFPCAParameters, k: int, m: int) -> str:
     ritz = min(k + OVERSAMPLING, m)
+    if p.epsilon is not None:
+        return "a noisy covariance may be indefinite, which strict cannot bound"
     if p.recipe != "auto":
         return f"the study asks for recipe={p.recipe!r}"
     if direct_shows_no_more(k, m):

@@ -49,6 +49,7 @@ def keep(
     if not study.releases("encrypted", me):
         return {}
     W, offset = found.components, found.offset
+    assert offset is not None, "a study keeps no components of standardised columns"
     check_masked(W)
     check_masked(offset)
     share = Kept(

@@ -22,9 +22,9 @@ class RowCounts(Message, frozen=True):
 
 
 class DataRange(Message, frozen=True):
-    """Coordinator -> provider: 2^exponent, which no value exceeds."""
+    """Coordinator -> provider: 2^exponent, which no value exceeds; of all columns, or of each."""
 
-    exponent: int
+    exponents: tuple[int, ...]
 
 
 class Names(Message, frozen=True):

@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from math import ceil, log2
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from atoll import secure_sums
 from atoll.crypto.hazmat import product as go
+from atoll.privacy.dp_moments import Centre
 from atoll.protocols.base import Expectation
+from atoll.protocols.private_release import stage_lengths
 from atoll.protocols.released import CONSUMER, PROVIDER
+from atoll.protocols.sfpca import private
 from atoll.protocols.sfpca.bounds import Widths, plan_for
 from atoll.protocols.sfpca.columns import evenly_split
 from atoll.protocols.sfpca.costing import Costing, Held
@@ -24,10 +28,11 @@ from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
 from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts
 from atoll.protocols.sfpca.parties import FAMILIES
+from atoll.protocols.sfpca.private import Noisy, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.rates import shipped
 from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
 from atoll.protocols.sfpca.timing import Effort
@@ -226,6 +231,12 @@ class Counted(Machine):
         self.costing.trace(x.shape[0] * x.shape[1])
         return Shared((1, 1), x.fraction, bits, x.share + 1, x.holders, known=x.known)
 
+    def diagonal(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], 1), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
+    def spread(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], x.shape[0]), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002
         entries = x.shape[0] * x.shape[1]
         self.costing.smudge(entries)
@@ -294,19 +305,22 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     k = min(p.n_components or d, d)
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    if p.standardize:
+        total = d / 2.0 ** ceil(log2(d))  # no column is constant
     machine = Counted([str(a) for a in providers], total, costing)
     names = 20 * d
     machine.gathered(names)
     machine.broadcast(names)
     machine.gathered(2)
     machine.broadcast(4 * len(providers))
-    if p.bounds is None:
-        _count_range(study, machine)
-    exact = recipe == "direct" and study.partition != VERTICAL
-    keep_rows = study.partition == VERTICAL or (not exact and prefers_rows(rows, d))
+    noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
+    if noisy is None and p.bounds is None:
+        _count_range(study, machine, d if p.standardize else 1)
+    exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
+    keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
     _count_keys(machine)
-    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows))))
+    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
     return Plan(machine, _count_outputs(study, machine, found, d))
 
 
@@ -325,11 +339,15 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
     if study.partition == VERTICAL:
         split = evenly_split(machine.providers, d, rows[0])
         return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
-    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows)
+    standardize = study.read_parameters(SFPCAParameters).standardize
+    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
 
 
-async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
+async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noisy | None) -> Any:
     d = inputs.columns
+    if noisy is not None:
+        machine.costing.rotation(d)
+        return await private_direct(machine, inputs, k, noisy)
     if recipe == "direct":
         machine.costing.rotation(d)
         return await direct(machine, inputs, k)
@@ -339,15 +357,30 @@ async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs) -> Any:
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 
-def _count_range(study: Study, machine: Counted) -> None:
-    cost = secure_sums.expected(study, machine.parties, [len(LEVELS)])
+def _count_range(study: Study, machine: Counted, columns: int) -> None:
+    _count_sums(study, machine, [columns * len(LEVELS)], 2 * columns)
+
+
+def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:
+    """Secure sums in one session, each answered by the coordinator."""
+    cost = secure_sums.expected(study, machine.parties, lengths)
     machine.messages += cost.messages
     for name in machine.sent:
         machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
     machine.provider_depth += 1
-    machine.hub_depth = machine.provider_depth + 1
-    machine.broadcast(2)
+    for _ in lengths:
+        machine.hub_depth = machine.provider_depth + 1
+        machine.broadcast(answer)
+
+
+def _count_centre(study: Study, machine: Counted, d: int, n: int) -> Noisy:
+    """The stages of the private centre, and the matrix that they lead to."""
+    p = study.read_parameters(SFPCAParameters)
+    named = p.columns or (tuple(p.bounds) if isinstance(p.bounds, dict) else tuple(map(str, range(d))))
+    plan, _ = private.plan_of(study, named)
+    _count_sums(study, machine, stage_lengths(plan)[:-1], 8 * d + 30)
+    return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
 
 
 def _count_keys(machine: Counted) -> None:
@@ -372,7 +405,7 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
     receivers = frozenset(_name(a) for a in study.receivers("components"))
     released = [
         (found.components, receivers),
-        (found.offset, receivers),
+        *([] if found.offset is None else [(found.offset, receivers)]),
         *_count_scores(study, machine, found, d),
     ]
     for x, to in released:
@@ -389,6 +422,7 @@ def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tu
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
+    found = asyncio.run(for_rows(machine, found))
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]

@@ -143,21 +143,20 @@ class _Bench:
         spent["share"] = (_COUNT, cols, processor_seconds(lambda: total.add_share(masked)))
         return spent
 
-    def streamed(self, zero: Rate) -> tuple[float, float]:
-        """Seconds of one multiply-accumulate, and of encoding its right side on the way."""
-        inner, cols, most = 16, 8, 3
-        few, many = (self._product(rows, inner, cols) for rows in (1, most))
-        more = many - few - zero.seconds((most - 1) * cols, (most - 1) * cols)
-        triple = max(0.0, more) / ((most - 1) * inner * cols)
-        return triple, max(0.0, few - zero.seconds(cols, cols)) / (inner * cols) - triple
-
-    def _product(self, rows: int, inner: int, cols: int) -> float:
-        """One entry to a polynomial."""
-        y = Layout(rows, inner, cols, 1, 1, 1)
+    def products(self, zero: Rate) -> tuple[float, float]:
+        """Seconds of one multiply-accumulate, and of encoding a right side on the way to it."""
+        ring, rows, inner = self.ring, 2, 128 if self.ring.family == "wide" else 64
+        y = Layout(rows, inner, 1, 1, 1, 1)
         body = self.secret.encrypt(_integers(rows, inner), 128, 20, y, _SEED, _SEED)
-        left = go.Ciphertext(self.ring, y, body, _SEED)
-        right = go.Right(self.ring, _integers(inner, cols), 128, y, streamed=True)
-        return processor_seconds(lambda: go.multiply(self.key, [(left, right)], seed=_SEED, domain=b""))
+        left = go.Ciphertext(ring, y, body, _SEED)
+        spent = []
+        for streamed in (False, True):
+            right = go.Right(ring, _integers(inner, 1), 128, y, streamed=streamed)
+            work = partial(go.multiply, self.key, [(left, right)], seed=_SEED, domain=b"")
+            spent.append(processor_seconds(work))
+        kept, on_the_way = spent
+        triple = max(0.0, kept - zero.seconds(rows, rows)) / (rows * inner)
+        return triple, max(0.0, on_the_way - kept) / inner
 
 
 def _ring(ring: Ring) -> RingRates:
@@ -167,7 +166,7 @@ def _ring(ring: Ring) -> RingRates:
     # A product with one inner block costs one multiplication beside the encryption of zero.
     zero = _line(few["zero"], many["zero"])
     encode = _line(bench.right(1), bench.right(whole))
-    triple, stream = bench.streamed(zero)
+    triple, stream = bench.products(zero)
     return RingRates(
         encrypt=_line((*small[:2], small[2]), (*large[:2], large[2])),
         public=_line((*small[:2], small[3]), (*large[:2], large[3])),

@@ -179,7 +179,7 @@ def one_task(name: str, title: str, samples: tuple[int, ...], run: int, seed: by
 
 
 def draw(lines: list[Line], titles: list[str]) -> Figure:
-    figure = Figure(figsize=(4.3 * len(titles), 8.6), layout="constrained")
+    figure = Figure(figsize=(max(4.3 * len(titles), 5.6), 8.6), layout="constrained")
     axes = figure.subplots(len(MEASURES), len(titles), squeeze=False, sharex="col")
     for row, name in zip(axes, MEASURES, strict=True):
         for one, title in zip(row, titles, strict=True):
@@ -189,7 +189,7 @@ def draw(lines: list[Line], titles: list[str]) -> Figure:
         one.set_title(title, fontsize=9.5)
     for one in axes[-1]:
         one.set_xlabel("samples per owner")
-    common.shared_legend(figure, axes.ravel(), 2)
+    common.shared_legend(figure, axes.ravel(), 2 if len(titles) > 1 else 1)
     return figure
 
 

@@ -20,7 +20,6 @@ from atoll.bench import sfpca as figure5
 from atoll.estimators.decomposition import PCA
 from atoll.protocols.base import Circumstances
 from atoll.protocols.sfpca.forecast import forecast
-from atoll.protocols.sfpca.planner import expect
 from atoll.runtime.local import LocalEngine
 from atoll.study.model import Study
 from benchmarks.measure import peak_megabytes
@@ -97,13 +96,13 @@ def predicted(study: Study, blocks: list[np.ndarray[Any, Any]], point: Point) ->
     """What ``atoll review`` says of it."""
     d = blocks[0].shape[1]
     given = Circumstances(d, tuple(len(block) for block in blocks), point.latency, point.bandwidth)
-    foreseen = forecast(study, given)
+    expected, foreseen = forecast(study, given)
     return {
         "seconds": foreseen.seconds_together,
         "apart_seconds": foreseen.seconds_apart,
         "provider_cpu": foreseen.processor_provider,
         "coordinator_cpu": foreseen.processor_server,
-        "provider_bytes": expect(study, d).bytes_per_provider,
+        "provider_bytes": expected.bytes_per_provider,
         "megabytes": foreseen.memory_together / 1e6,
     }
 

@@ -2,6 +2,7 @@
 
 python -m benchmarks.sfpca_scaling FOLDER                     everything, within 25 minutes
 python -m benchmarks.sfpca_scaling FOLDER --only parties      one dimension
+python -m benchmarks.sfpca_scaling FOLDER --plan              predicted times only
 python -m benchmarks.sfpca_scaling FOLDER --again             points that FOLDER already has, once more
 
 Writes FOLDER/sfpca-DIMENSION.csv after every point (a second call goes on where the first ended) and a
@@ -55,9 +56,9 @@ FITTED = ("seconds", "apart_seconds", "provider_cpu", "coordinator_cpu", "provid
 WORDS = {
     "seconds": "wall s",
     "apart_seconds": "apart s",
-    "provider_cpu": "CPU s, island",
-    "coordinator_cpu": "CPU s, coord.",
-    "provider_bytes": "bytes/island",
+    "provider_cpu": "island CPU",
+    "coordinator_cpu": "coord. CPU",
+    "provider_bytes": "MB/island",
     "rounds": "rounds",
     "megabytes": "peak MB",
 }
@@ -85,7 +86,7 @@ def foreseen(point: Point) -> tuple[float, float]:
         release={"components": ("consumer",)},
     )
     rows = (point.rows // point.parties,) * point.parties
-    said = forecast(study, Circumstances(point.columns, rows, point.latency, point.bandwidth))
+    _, said = forecast(study, Circumstances(point.columns, rows, point.latency, point.bandwidth))
     work = said.processor_provider * point.parties + said.processor_server
     return said.seconds_together + work, said.memory_together
 
@@ -98,6 +99,21 @@ def obstacle(point: Point, seconds_left: float) -> str:
     if seconds > seconds_left:
         return f"would take some {seconds:.0f} s, {max(0.0, seconds_left):.0f} s are left"
     return ""
+
+
+def plan(dimensions: Sequence[str]) -> None:
+    """What all points are predicted to take."""
+    rows = [
+        [dimension, label, *foreseen(point)]
+        for dimension in dimensions
+        for label, point in points(dimension).items()
+    ]
+    total = sum(seconds for _, _, seconds, _ in rows) / 60
+    show(
+        f"Predicted: {total:.0f} minutes",
+        ["", "", "s, both runs", "GB"],
+        [[*r[:3], r[3] / 1e9] for r in rows],
+    )
 
 
 # ---- runs, kept in files ----
@@ -162,6 +178,8 @@ def report(dimension: str, rows: dict[str, dict[str, float]], folder: Path) -> N
     """The table, exponents below it, and a picture."""
     if not rows:
         return
+    for row in rows.values():
+        row["provider_bytes"] /= 1e6
     table: list[list[object]] = [[label, *(row[f] for f in WORDS)] for label, row in rows.items()]
     if dimension in SIZES:
         sizes = [float(label) for label in rows]
@@ -189,10 +207,15 @@ def main() -> None:
     parser.add_argument("--only", choices=[*SIZES, *VARIANTS], action="append")
     parser.add_argument("--minutes", type=float, default=25.0)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--plan", action="store_true", help="say what is predicted, and run nothing")
     asked = parser.parse_args()
+    dimensions = asked.only or [*SIZES, *VARIANTS]
+    if asked.plan:
+        plan(dimensions)
+        return
     asked.folder.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + 60 * asked.minutes
-    for dimension in asked.only or [*SIZES, *VARIANTS]:
+    for dimension in dimensions:
         report(dimension, run(dimension, asked.folder, deadline, asked.again), asked.folder)
 
 

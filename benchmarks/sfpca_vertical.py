@@ -21,16 +21,7 @@ from atoll.estimators.decomposition import PCA
 from benchmarks.measure import peak_megabytes, show
 
 CASE = CASES["mnist"]
-COLUMNS = (
-    "blocks",
-    "seconds",
-    "processor s",
-    "MB per party",
-    "rounds",
-    "worst cosine",
-    "certified",
-    "peak MB",
-)
+COLUMNS = ("blocks", "seconds", "CPU s", "MB/party", "rounds", "cosine", "bound", "peak MB")
 
 
 def row(X: np.ndarray[Any, Any], exact: np.ndarray[Any, Any], blocks: int) -> list[Any]:
@@ -48,7 +39,7 @@ def row(X: np.ndarray[Any, Any], exact: np.ndarray[Any, Any], blocks: int) -> li
         used,
         round(sent / 1e6),
         fitted.transcript_.rounds,
-        f"{cosines.min():.8f}",
+        f"{cosines.min():.7f}",
         fitted.certificate_["bound"],
         round(peak_megabytes()),
     ]

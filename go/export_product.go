@@ -256,6 +256,16 @@ func atoll_product_streamed_right(ring C.uint32_t, data, shape *C.uint64_t, limi
 	})
 }
 
+// atoll_product_turned_right is the same for a matrix that is given column by column, its shape turned.
+//
+//export atoll_product_turned_right
+func atoll_product_turned_right(ring C.uint32_t, data, shape *C.uint64_t, limit C.uint32_t, layout *C.uint64_t, id *C.uint64_t,
+	problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		return giveRight(product.StreamTurned, ring, data, shape, limit, layout, id)
+	})
+}
+
 func giveRight(
 	make func(*product.Ring, *product.Matrix, int, product.Layout) (*product.Right, error),
 	ring C.uint32_t, data, shape *C.uint64_t, limit C.uint32_t, layout *C.uint64_t, id *C.uint64_t,

@@ -111,6 +111,17 @@ def private_sfpca(**parameters: Any) -> Example:
     return Example(structs.replace(example.study, release=release), example.islands)
 
 
+def sfpca_standardised() -> Example:
+    """Standardised columns: a range of each is opened, and no offset."""
+    return sfpca(standardize=True)
+
+
+def sfpca_standardised_scores() -> Example:
+    example = sfpca_scores()
+    parameters = {**example.study.parameters, "standardize": True}
+    return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
 def sfpca_columns(
     release: dict[str, tuple[str, ...]] | None = None,
     roles: tuple[str, ...] = ("coordinator",),
@@ -139,6 +150,14 @@ def sfpca_columns_consumer() -> Example:
 def sfpca_columns_scores() -> Example:
     """Scores of the common rows to the providers."""
     return sfpca_columns({"scores": ("provider",), "explained_variance": ("coordinator",)}, bounds=64.0)
+
+
+def sfpca_encrypted() -> Example:
+    """Components to nobody: a share for every holder."""
+    example = sfpca(bounds=64.0)
+    release = {"encrypted": ("provider", "coordinator"), "explained_variance": ("provider",)}
+    roles = parties(example.islands, "provider", "coordinator")
+    return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
 def separate() -> Example:
@@ -240,9 +259,12 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-scores": sfpca_scores,
     "sfpca-private": private_sfpca,
     "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
+    "sfpca-standardised": sfpca_standardised,
+    "sfpca-standardised-scores": sfpca_standardised_scores,
     "sfpca-columns": sfpca_columns,
     "sfpca-columns-consumer": sfpca_columns_consumer,
     "sfpca-columns-scores": sfpca_columns_scores,
+    "sfpca-encrypted": sfpca_encrypted,
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

@@ -17,7 +17,7 @@ from atoll.protocols.sfpca import strict as strict_recipe
 from atoll.protocols.sfpca.columns import Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES, Policy
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs
-from atoll.protocols.sfpca.moments import Moments, exact_moments, on_grid, quick_moments, row_moments
+from atoll.protocols.sfpca.moments import Moments, Rows, exact_moments, on_grid, quick_moments, row_moments
 from atoll.protocols.sfpca.rows import prefers_rows
 from atoll.protocols.sfpca.shared import Machine
 from atoll.protocols.sfpca.simulated import Simulated
@@ -64,7 +64,7 @@ def exponent_of(X: np.ndarray) -> int:
 
 def own_moments(X: np.ndarray, exponent: int, keep_rows: bool = False) -> Moments:
     if keep_rows:
-        rows = np.ldexp(X, -exponent)
+        rows = Rows(X, 0.0, exponent)
         return row_moments(on_grid(X, exponent, DATA_FRACTION))._replace(rows=rows)
     sums = exact_moments if X.shape[1] <= 100 else quick_moments
     return sums(on_grid(X, exponent, DATA_FRACTION))
@@ -74,7 +74,7 @@ def total_moments(parts: list[Moments]) -> Moments:
     n, u, squares = (sum(column) for column in zip(*(part[:3] for part in parts), strict=True))
     if parts[0].rows is None:
         return Moments(n, u, squares, sum(part.G for part in parts))
-    return Moments(n, u, squares, None, np.vstack([part.rows for part in parts]))
+    return Moments(n, u, squares, None, Rows(np.vstack([part.rows.X for part in parts]), *parts[0].rows[1:]))
 
 
 def simulated(parties_: int, seed: int = 0) -> Simulated:

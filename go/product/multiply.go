@@ -17,6 +17,7 @@ type Right struct {
 	layout Layout
 	polys  []uint64
 	source *Matrix // of a streamed one
+	turned bool    // whether the source holds the columns, one after the other
 	narrow bool    // whether every entry is a single word below half of any modulus
 }
 
@@ -42,6 +43,18 @@ func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	})
 	b.polys, b.source = polys, nil
 	return b, err
+}
+
+// StreamTurned is StreamRight for a matrix of which the transpose is given.
+func StreamTurned(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+	across := y
+	across.Inner, across.Cols = y.Cols, y.Inner
+	b, err := StreamRight(r, x, limit, across)
+	if err != nil {
+		return nil, err
+	}
+	b.layout, b.turned = y, true
+	return b, nil
 }
 
 // StreamRight only checks the matrix and keeps it.
@@ -76,7 +89,11 @@ func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
 	for j := innerFrom; j < innerTo; j++ {
 		place := y.right(j-innerFrom, 0)
 		for k := colFrom; k < colTo; k++ {
-			entry := x.At(j, k)
+			row, col := j, k
+			if b.turned {
+				row, col = k, j
+			}
+			entry := x.At(row, col)
 			if b.narrow {
 				limb[place] = entry[0] + uint64(int64(entry[0])>>63)&q
 			} else {

@@ -443,9 +443,12 @@ func TestTheSecondHalfDisclosesTheMatrixUnlessRerandomised(t *testing.T) {
 	zero := NewMatrix(8, 16, 1)
 	left := g.encrypt([]*Matrix{randomMatrix(rng, 8, 16, 30), zero}, nil, 70, y)
 	private := randomMatrix(rng, 16, 16, 20)
-	right, err := EncodeRight(g.ring, private, 21, y)
-	must(t, right, err)
-	for _, rerandomise := range []bool{false, true} {
+	encoded, err := EncodeRight(g.ring, private, 21, y)
+	must(t, encoded, err)
+	streamed, err := StreamRight(g.ring, private, 21, y)
+	must(t, streamed, err)
+	for i, right := range []*Right{encoded, encoded, streamed, streamed} {
+		rerandomise := i%2 == 1
 		message := make([]byte, ProductSize(g.ring, y))
 		must(t, message, multiply(message, g.key, []Term{{left, right}}, nil, 0, label("z"), nil, rerandomise))
 		found := divide(t, g.ring, message[g.ring.residuesSize(8*16):], left.c1)
@@ -710,6 +713,18 @@ func TestStreamedProductsEqualCachedOnes(t *testing.T) {
 			!slices.Equal(sums(g.ring.sumOfStreamed, StreamRight, StreamRight), want) {
 			t.Fatal("a streamed right side gives another product")
 		}
+	}
+	turned := func(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+		across := NewMatrix(x.Cols, x.Rows, x.Words)
+		for i := range x.Rows {
+			for j := range x.Cols {
+				copy(across.At(j, i), x.At(i, j))
+			}
+		}
+		return StreamTurned(r, across, limit, y)
+	}
+	if !slices.Equal(sums(g.ring.sumOfStreamed, turned, turned), want) {
+		t.Fatal("a turned right side gives another product")
 	}
 	if _, err := StreamRight(g.ring, rights[0], 10, first); err == nil {
 		t.Fatal("entries beyond their bound are streamed")

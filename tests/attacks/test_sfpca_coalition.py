@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.sfpca_runs import encrypted
 
+from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.errors import RangeOverflow
+from atoll.network import Address
+from atoll.protocols.sfpca import messages
 from atoll.protocols.sfpca.bounds import plan_for
 from atoll.protocols.sfpca.shared import Job, Shared
+from atoll.runtime.local import Observer
 
 FRACTION = 40
 EVERYBODY = frozenset({"all"})
@@ -60,6 +65,70 @@ def test_a_product_of_two_providers_is_masked_by_both_and_concerns_nobody_else()
     for honest in ("p0/provider", "p1/provider"):
         coalition = sum(value for name, value in values.items() if name != honest)
         assert np.abs(coalition).min() > 1 << (FRACTION + 8 + 40)
+
+
+class Everything(Observer):
+    """All messages and all records of a run."""
+
+    def __init__(self) -> None:
+        self.decoder = Decoder[Message](messages.MESSAGES)
+        self.sent_by: dict[str, list[Any]] = defaultdict(list)
+        self.drawn: dict[str, Any] = {}
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        self.sent_by[sender.party].append(self.decoder.decode(bytes(data)))
+
+    def finished(self, address: Address, record: Any) -> None:
+        self.drawn[address.party] = record.drawn
+
+    def body(self, party: str, kind: type[Message]) -> bytes:
+        (message,) = (m for m in self.sent_by[party] if isinstance(m, kind))
+        return bytes(message.body)
+
+
+def test_a_coalition_with_all_it_holds_of_a_run_cannot_decrypt_an_intermediate() -> None:
+    """Coordinator and two of three providers: every message that any of them sent or received (so also the
+    honest one's product and masked share), and the seeds that the two recorded."""
+    jobs: list[Job] = []
+
+    async def multiply(machine, inputs, receivers):  # type: ignore[no-untyped-def]
+        own = None if inputs.moments is None else np.full((2, 2), 3 << FRACTION)
+        x = machine.private(None, own, (2, 2), FRACTION, 4)
+        jobs.append(Job(((x, x),), "deep", FRACTION, 8, "square"))
+        await machine.products(jobs[-1:])
+
+    run, names = Everything(), ["p0", "p1", "p2"]
+    encrypted(multiply, [np.full((2, 2), float(i + 1)) for i in range(3)], observer=run)
+    plan = plan_for(3, jobs[0])
+    layout, truth = plan.layouts[0], 162 << FRACTION
+
+    def decrypted(coalition: list[str], instead: bytes | None) -> np.ndarray:
+        total, own = go.ProductSum(plan.ring, layout), 0
+        for name in names:
+            total.add(run.body(name, messages.ProductPart))
+        second = total.second()
+        for name in names:
+            if name in coalition:
+                secret = go.Secret(plan.ring, run.drawn[name]["secret key deep"])
+                message, share = secret.refresh(second, layout, plan.clearing, b"x" * 32, name.encode())
+                own = own + as_integers(share)
+            else:
+                message = run.body(name, messages.MaskedShare) if instead is None else instead
+            total.add_share(message)
+        return np.asarray(as_integers(total.clear(plan.clearing)) + own)
+
+    assert np.abs(decrypted(names, None) - truth).max() <= 4
+    for honest in names:
+        coalition = [name for name in names if name != honest]
+        # With the honest one's masked share: its mask remains, 64 bits wider than any value here.
+        assert np.abs(decrypted(coalition, None) - truth).min() > 1 << (FRACTION + 8 + 40)
+        # Without it, or with a guess at its key: not even that.
+        guess, _ = go.Secret(plan.ring, b"g" * 32).refresh(
+            bytes(layout.out_polys * plan.ring.poly_size), layout, plan.clearing, b"y" * 32, b""
+        )
+        for instead in (bytes(len(guess)), guess):
+            with pytest.raises(RangeOverflow, match="a share is wrong or missing"):
+                decrypted(coalition, instead)
 
 
 def test_a_product_cannot_be_decrypted_without_the_last_part_of_the_key() -> None:

@@ -11,7 +11,7 @@ from sklearn.datasets import load_wine
 from tests.running import atoll
 
 
-def test_a_case_is_run_and_compared(tmp_path: Path) -> None:
+def test_a_case_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez(tmp_path / "pima_diabetes.npz", X=load_wine().data[:, :4].astype(np.float32))
     finished = atoll("bench", "sfpca", "--data", str(tmp_path), "--islands", "2", "--json")
     assert finished.code == 0, finished.err
@@ -19,8 +19,14 @@ def test_a_case_is_run_and_compared(tmp_path: Path) -> None:
     assert (row["name"], row["components"], row["recipe"]) == ("pima", 4, "direct")
     assert min(row["cosines"]) > 0.999999
     assert row["island_bytes"] > 0
-    shown = atoll("bench", "sfpca", "pima", "--data", str(tmp_path), "--islands", "2")
-    assert "pima" in shown.out
+    assert 0 < min(row["meta_cosines"]) <= 1 + 1e-9
+    assert row["paper_meta_accuracy"] == "0.98; <1e-2"
+    monkeypatch.setenv("COLUMNS", "100")
+    more = ("--steps", "--components")
+    shown = atoll("bench", "sfpca", "pima", "--data", str(tmp_path), "--islands", "2", *more).out
+    assert max(len(line) for line in shown.splitlines()) <= 100
+    for words in ("SF-PCA, 2 islands", "meta cosine", "read_ciphertext", "one after the other"):
+        assert words in shown
 
 
 def test_missing_data_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
+from sklearn.preprocessing import StandardScaler
 
 import atoll
 from atoll.errors import (
@@ -135,6 +136,52 @@ def test_without_the_mean_some_things_cannot_be_done() -> None:
     assert not hasattr(fitted, "mean_")
 
 
+STANDARD = StandardScaler().fit_transform(X)
+STANDARDISED = PCA(13).fit(STANDARD)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "islands", "bounds"),
+    [
+        ("direct", 2, None),
+        ("direct", 5, [(X[:, j].min(), X[:, j].max()) for j in range(13)]),
+        ("strict", 2, None),
+    ],
+    ids=["two islands", "five islands with bounds", "strict"],
+)
+def test_standardised_columns(recipe: str, islands: int, bounds: Any) -> None:
+    k = 13 if recipe == "direct" else 3
+    fitted = sfpca(k, standardize=True, recipe=recipe, bounds=bounds).fit(np.array_split(X, islands))
+    assert cosines(fitted, STANDARDISED).min() > 1 - 1e-9
+    np.testing.assert_allclose(
+        fitted.explained_variance_, STANDARDISED.explained_variance_[:k], rtol=1e-12 if k == 13 else 1e-5
+    )
+    np.testing.assert_allclose(
+        fitted.explained_variance_ratio_, STANDARDISED.explained_variance_ratio_[:k], rtol=1e-5
+    )
+    np.testing.assert_allclose(fitted.noise_variance_, PCA(k).fit(STANDARD).noise_variance_, atol=1e-5)
+    assert not hasattr(fitted, "offset_")
+    for what in (
+        lambda: fitted.transform(X),
+        lambda: sfpca(2, standardize=True).fit_transform([X[:90], X[90:]]),
+    ):
+        with pytest.raises(NotReleased, match="standard deviation of each column"):
+            what()
+    for learned in fitted.learned_.values():
+        assert "scores" not in learned.outputs
+        assert learned.outputs.get("offset") is None
+
+
+def test_scores_of_standardised_columns_reach_their_owner() -> None:
+    rows = np.hstack([X, np.full((len(X), 1), 7.0), 1e5 + X[:, :1]])  # a constant, and a large mean
+    fitted = sfpca(4, standardize=True, release="scores")
+    projected = np.vstack(fitted.fit_transform({"north": rows[:80], "south": rows[80:]}))
+    exact = PCA(4).fit_transform(StandardScaler().fit_transform(rows))
+    np.testing.assert_allclose(np.abs(projected), np.abs(exact), atol=1e-7)
+    np.testing.assert_allclose(fitted.total_variance_, 14 * len(X) / (len(X) - 1), rtol=1e-12)
+    assert not hasattr(fitted, "components_")
+
+
 def outlier() -> pd.DataFrame:
     frame = FRAME.copy()
     frame.iloc[41, 1] = 1e6
@@ -148,12 +195,22 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         "variant='paper' is not available",
     ),
     "eigen": (lambda: sfpca(eigen="encrypted").fit([X, X]), ParameterError, "eigen='encrypted' is not"),
-    "encrypted": (
-        lambda: sfpca(release="encrypted").fit([X, X]),
+    "release": (lambda: sfpca(release="sealed").fit([X, X]), ParameterError, "release='sealed' is not"),
+    "standardize many": (
+        lambda: sfpca(standardize=True).fit([np.ones((40, 1025)), np.ones((40, 1025))]),
         ParameterError,
-        "release='encrypted' is not",
+        "standardize=True is for up to 1024 columns",
     ),
-    "standardize": (lambda: sfpca(standardize=True).fit([X, X]), ParameterError, "standardize=True is not"),
+    "standardize what hardly varies": (
+        lambda: sfpca(2, standardize=True).fit([X[:90, :3] + [0, 0, 1e9], X[90:, :3] + [0, 0, 1e9]]),
+        ParameterError,
+        "varies by less than 1/400,000 of its range",
+    ),
+    "standardize whole columns": (
+        lambda: sfpca(2, standardize=True, partition="vertical").fit([X[:, :6], X[:, 6:]]),
+        StudyError,
+        "islands that hold whole columns",
+    ),
     "partition": (
         lambda: sfpca(partition="diagonal").fit([X, X]),
         StudyError,

@@ -21,6 +21,8 @@ from atoll.errors import (
     SchemaError,
     StudyError,
 )
+from atoll.protocols.sfpca import columns as exact_columns
+from atoll.protocols.sfpca import vertical as of_columns
 
 DIGITS = load_digits().data
 WINE = load_wine().data
@@ -97,6 +99,18 @@ def test_awkward_tables_are_right(name: str, islands: int) -> None:
     np.testing.assert_allclose(fitted.explained_variance_, exact.explained_variance_, rtol=1e-9, atol=1e-9)
     means = np.abs(X.mean(axis=0)).max()
     np.testing.assert_allclose(fitted.offset_, fitted.components_ @ X.mean(axis=0), atol=1e-9 * max(1, means))
+
+
+@pytest.mark.parametrize("recipe", ["direct", "strict"])
+def test_many_rows_go_in_pieces(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_columns, "_PIECE_ROWS", 16)
+    monkeypatch.setattr(of_columns, "_GROUP_PIECES", 2)
+    monkeypatch.setattr(of_columns, "SCORE_ROWS", 30)
+    monkeypatch.setattr(exact_columns, "_BATCH_VALUES", 100)
+    X = WINE[:75, [0, 3, 5, 6, 9]] * [1.0, 2.0, 0.3, 0.2, 0.1]
+    fitted = vertical(1, recipe=recipe, release="scores").fit([X[:, :2], X[:, 2:]])
+    expected = np.abs(PCA(1).fit_transform(X))
+    np.testing.assert_allclose(np.abs(fitted.scores_["island-1"]), expected, atol=1e-3)
 
 
 def test_frames_keep_their_columns_names_in_the_order_of_the_islands() -> None:

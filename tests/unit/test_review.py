@@ -151,6 +151,35 @@ data = { n = "missing.csv", s = "t.%s" }
     assert count_columns(open_study(path)) is None
 
 
+def test_columns_of_all_islands_are_counted_where_each_holds_its_own(tmp_path: Path) -> None:
+    for name, columns in (("n", ["a", "b"]), ("s", ["c"])):
+        pd.DataFrame(np.zeros((2, len(columns))), columns=columns).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    text = """
+[study]
+name = "x"
+protocol = "sfpca"
+partition = "vertical"
+[[party]]
+name = "n"
+role = "provider"
+[[party]]
+name = "s"
+role = "provider"
+[[party]]
+name = "o"
+role = "coordinator"
+[local]
+data = { n = "n.csv", s = "%s.csv" }
+"""
+    path = tmp_path / "s.toml"
+    path.write_text(text % "s")
+    assert count_columns(open_study(path)) == 3
+    path.write_text(text % "missing")
+    assert count_columns(open_study(path)) is None
+
+
 def test_the_markdown_has_every_part_and_every_party() -> None:
     text = as_markdown(review_study(a_study(), 30))
     for heading in (

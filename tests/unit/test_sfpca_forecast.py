@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from tests.examples import sfpca, sfpca_scores
+from tests.examples import EXAMPLES, sfpca
 from tests.running import atoll
 
 from atoll.errors import DataError
@@ -22,7 +22,7 @@ from atoll.protocols.sfpca.planner import planned
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
 from atoll.runtime.execute import run_study
 from atoll.runtime.local import LocalEngine
-from atoll.runtime.review import review_study
+from atoll.runtime.review import Guess, review_study
 
 EVERYBODY = np.array([True, True])
 
@@ -52,7 +52,7 @@ def test_messages_wait_for_the_link_and_for_their_sender() -> None:
     assert apart.hub == 3.0
     apart.gathered(20, EVERYBODY)  # behind the first
     assert apart.hub == 5.0
-    apart.broadcast(0)
+    apart.broadcast(0, EVERYBODY)
     assert list(apart.providers) == [6.0, 6.0]
 
 
@@ -111,7 +111,7 @@ def test_a_user_without_settings_has_a_folder_of_his_own(
 
 
 def foreseen(columns: int, rows: int = 1000, **parameters: Any) -> Any:
-    return forecast(sfpca(**parameters).study, Circumstances(columns, (rows,) * 3))
+    return forecast(sfpca(**parameters).study, Circumstances(columns, (rows,) * 3))[1]
 
 
 def test_the_recipe_is_explained_by_what_it_opens_then_by_its_cost() -> None:
@@ -131,14 +131,14 @@ def test_more_of_anything_takes_longer() -> None:
     study = sfpca().study
     assert foreseen(100, rows=10**6).processor_provider > base.processor_provider
     assert foreseen(200).seconds_apart > base.seconds_apart
-    slow = forecast(study, Circumstances(100, (1000,) * 3, latency=0.5))
-    narrow = forecast(study, Circumstances(100, (1000,) * 3, bandwidth=1e6))
+    slow = forecast(study, Circumstances(100, (1000,) * 3, latency=0.5))[1]
+    narrow = forecast(study, Circumstances(100, (1000,) * 3, bandwidth=1e6))[1]
     assert min(slow.seconds_apart, narrow.seconds_apart) > 2 * base.seconds_apart
     assert slow.processor_provider == base.processor_provider
 
 
 def test_assumptions_are_named() -> None:
-    unknown = forecast(sfpca().study, Circumstances(30)).assumes
+    unknown = forecast(sfpca().study, Circumstances(30))[1].assumes
     assert "16,384 rows on each island (--rows)" in unknown
     assert "links of 20 ms and 1,000 Mbit/s between every two parties" in unknown
     assert any("came with the package" in line for line in unknown)
@@ -234,6 +234,17 @@ def test_processor_time_is_predicted(measured: tuple[rates.Rates, str], recipe: 
     assert hub / 3 < costing.effort.hub < 3 * hub
 
 
-def test_scores_are_part_of_the_forecast() -> None:
-    example = sfpca_scores()
-    assert forecast(example.study, Circumstances(4, (100,) * 3)).seconds_apart > 0
+@pytest.mark.parametrize("name", ["sfpca-scores", "sfpca-columns"])
+def test_other_forms_have_a_forecast(name: str) -> None:
+    expected, said = forecast(EXAMPLES[name]().study, Circumstances(6, (100,) * 3))
+    assert 0 < said.seconds_apart < 60
+    assert expected.messages > 100
+
+
+def test_the_known_rows_decide_the_form_and_so_the_bytes() -> None:
+    study = sfpca().study
+    few, many = (forecast(study, Circumstances(2000, (n,) * 3))[0] for n in (50, 5000))
+    assert few.bytes_per_provider != many.bytes_per_provider
+    shown = review_study(study, 2000, guess=Guess((50,) * 3)).cost
+    assert shown is not None
+    assert shown.bytes_per_provider == few.bytes_per_provider

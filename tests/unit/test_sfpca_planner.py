@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.examples import Example, private_sfpca, sfpca, sfpca_scores
+from tests.examples import (
+    Example,
+    private_sfpca,
+    sfpca,
+    sfpca_scores,
+    sfpca_standardised,
+    sfpca_standardised_scores,
+)
 
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct, joint_rotation
@@ -16,8 +23,24 @@ from atoll.runtime.execute import run_study
 
 @pytest.mark.parametrize(
     "example",
-    [sfpca(), sfpca_scores(), sfpca(recipe="strict"), private_sfpca()],
-    ids=["direct", "scores", "strict", "private"],
+    [
+        sfpca(),
+        sfpca_scores(),
+        sfpca(recipe="strict"),
+        private_sfpca(),
+        sfpca_standardised(),
+        sfpca_standardised_scores(),
+        sfpca(recipe="strict", standardize=True),
+    ],
+    ids=[
+        "direct",
+        "scores",
+        "strict",
+        "private",
+        "standardised",
+        "standardised-scores",
+        "standardised-strict",
+    ],
 )
 def test_messages_and_rounds_are_exact_and_bytes_close(example: Example) -> None:
     expected = expect(example.study, 4)

@@ -7,10 +7,11 @@ import asyncio
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from tests.sfpca_runs import encrypted, exponent_of, own_moments, simulate, simulated, strict, total_moments
+from tests.sfpca_runs import exponent_of, own_moments, simulate, simulated, strict, total_moments
 
+import atoll
 from atoll.crypto.hazmat.product import family
-from atoll.errors import ParameterError
+from atoll.errors import ParameterError, PrivacyWarning
 from atoll.protocols.sfpca.bounds import layout_for
 from atoll.protocols.sfpca.certificate import PublicTerms, rounding
 from atoll.protocols.sfpca.covariance import POLICIES
@@ -126,10 +127,13 @@ def test_strict_with_rows_equals_plain_pca() -> None:
 
 def test_encrypted_rows_equal_plain_pca_with_an_island_of_one_row() -> None:
     X = table(40, 300, mean=1.0, seed=4)
-    results, _ = encrypted(lambda m, i, r: strict(m, i, 2, r), [X[:25], X[25:39], X[39:]])
+    blocks = [X[:25], X[25:39], X[39:]]
+    assert prefers_rows([len(b) for b in blocks], 300)
+    with pytest.warns(PrivacyWarning, match="fewer than"):
+        found = atoll.PCA(2, protocol="sfpca", bounds=float(np.abs(X).max())).fit(blocks)
     exact = PCA(2).fit(X)
-    found = results["p2/provider"]
-    assert np.abs(np.sum(found.components * exact.components_, axis=1)).min() > 1 - 1e-8
+    assert np.abs(np.sum(found.components_ * exact.components_, axis=1)).min() > 1 - 1e-8
+    np.testing.assert_allclose(found.explained_variance_, exact.explained_variance_, rtol=1e-6)
 
 
 def test_the_choice_of_form_goes_by_public_sizes() -> None:

@@ -13,14 +13,17 @@ import numpy as np
 
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, Layout, Ring
+from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.sfpca.messages import ProductPart
-from atoll.protocols.sfpca.moments import exact_moments, quick_moments
 from atoll.protocols.sfpca.openings import floats
 from atoll.protocols.sfpca.parties import FAMILIES
+from atoll.protocols.sfpca.protocol import own_moments
+from atoll.protocols.sfpca.ranges import Range, check_table, declared
 from atoll.protocols.sfpca.rates import PythonRates, Rate, Rates, RingRates
 from atoll.protocols.sfpca.rotations import gaussians, rotation
+from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.simulated import public_integers
 from atoll.randomness import expand_words, fresh_seed
 from atoll.runtime.local import LocalEngine
@@ -210,8 +213,9 @@ def _python() -> PythonRates:
     return PythonRates(
         **per,
         rotation=_rotation(),
-        quick_moments=_moments(quick_moments, (24, 384), lambda n, m: n * m * m),
-        exact_moments=_moments(exact_moments, (4, 32), lambda _, m: m * m),
+        table=_checks(),
+        quick_moments=_moments(False, (24, 384), lambda n, m: n * m * m),
+        exact_moments=_moments(True, (4, 32), lambda _, m: m * m),
         message=empty,
         byte=max(0.0, whole - empty) / len(data),
         step=_handing_over(),
@@ -225,13 +229,32 @@ def _rotation() -> Rate:
     return _line((small, small**3, spent[0]), (large, large**3, spent[1]))
 
 
-def _moments(work: Callable[..., object], columns: tuple[int, int], parts: Callable[[int, int], int]) -> Rate:
-    n = 1024
-    spent = []
+def _moments(exact: bool, columns: tuple[int, int], parts: Callable[[int, int], int]) -> Rate:
+    n, spent = 1024, []
     for m in columns:
-        table = (expand_words(_SEED, n * m, "table") >> np.uint64(5)).astype(np.int64).reshape(n, m)
-        spent.append((n * m, parts(n, m), processor_seconds(partial(work, table))))
+        work = partial(own_moments, _table(n, m), Range(0, np.zeros(m)), exact)
+        spent.append((n * m, parts(n, m), processor_seconds(work)))
     return _line(*spent)
+
+
+def _table(n: int, m: int) -> Floats:
+    """Numbers below one, with all the digits of a double."""
+    return np.asarray((expand_words(_SEED, n * m, "table") >> np.uint64(11)) * 2.0**-53).reshape(n, m)
+
+
+def _checks() -> float:
+    """Reading and checking a table, one value."""
+    n, m = 2048, 64
+    island = Island.from_array(_table(n, m), name="table")
+    limits = declared(1.0, island.columns)
+    assert limits is not None
+
+    def work() -> None:
+        X = island.features(island.columns)
+        check_table(X, island, island.columns)
+        limits.check(X, island, island.columns)
+
+    return processor_seconds(work) / (n * m)
 
 
 _MESSAGES = 200

@@ -46,7 +46,10 @@ def sums(
 def sfpca(
     cases: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[CASE]...", help="pima, wine, vehicle, chr20, mnist; all that are there."),
+        typer.Argument(
+            metavar="[CASE]...",
+            help="pima, wine, vehicle, chr20, mnist, lung, lung9098; all of Figure 5 that are there.",
+        ),
     ] = None,
     data: Annotated[
         Path | None,

@@ -45,6 +45,7 @@ class Island:
             tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(table.shape[1]))
         )
         self._check_names()
+        self._places = {column: place for place, column in enumerate(self.columns)}
 
     def __repr__(self) -> str:
         return f"<Island {self.name!r}: {self.n_rows} rows x {len(self.columns)} columns>"
@@ -155,7 +156,7 @@ class Island:
         return codes.astype(np.int64), tuple(str(c) for c in classes)
 
     def _column(self, column: str) -> npt.NDArray[Any]:
-        index = self.columns.index(column)
+        index = self._places[column]
         if isinstance(self._table, np.ndarray):
             return self._table[:, index]
         series = self._table.iloc[:, index]

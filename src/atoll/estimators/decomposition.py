@@ -97,8 +97,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
         "auto", "strict" and "fast" try once more accurately where the certificate refuses.
-    release : "components" or "scores"
-        SF-PCA: components to all islands and the caller, or only each island's own projections to it.
+    release : "components", "scores" or "encrypted"
+        SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
+        nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
     bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
         SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
         With epsilon, rows outside the ball around this box are cut to it.
@@ -107,7 +108,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
 
     With ``protocol="sfpca"`` there is no ``mean_``: nobody learns it. ``offset_`` (components times mean)
     takes its place, ``certificate_`` says how accurate the components are, and with ``release="scores"``
-    ``scores_`` holds each island's projections and there are no components.
+    ``scores_`` holds each island's projections and there are no components. With ``standardize=True`` nobody
+    learns the columns' standard deviations: ``components_`` are those of the standardised columns, without
+    ``offset_`` and ``transform``; ``release="scores"`` gives projections.
 
     The remaining options belong to protocols that are chosen by name; one that means nothing to the
     chosen protocol is an error.
@@ -351,6 +354,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Project rows on the joint components."""
         self._check_joint_model()
+        self._check_scales("transform")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if self.protocol == "sfpca":
             return np.asarray(X @ self.components_.T - self.offset_)
@@ -359,8 +363,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
         """Fit, and project each island's own rows: a list, island by island (the same for all islands
         where they hold columns of the same rows)."""
+        if self.release != "scores":
+            self._check_scales("fit_transform")
         self.fit(islands, y)
         tables = as_islands(islands)
+        if self.protocol == "sfpca" and self.release == "encrypted":
+            return list(self.encrypted_.project(tables).values())
         if self.protocol == "separate":
             return [_project(table, self.models_[name]) for name, table in tables.items()]
         if self.protocol == "sfpca" and self.partition == VERTICAL:
@@ -395,11 +403,24 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol == "sfpca":
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
-                hint="transform works without it; protocol='pppca' gives the mean",
+                hint=("" if self.standardize else "transform works without it; ")
+                + "protocol='pppca' gives the mean",
+            )
+
+    def _check_scales(self, what: str) -> None:
+        if self.protocol == "sfpca" and self.standardize:
+            raise NotReleased(
+                f"{what} needs the standard deviation of each column, which protocol='sfpca' shows to nobody",
+                hint="release='scores' gives each island the projections of its own rows",
             )
 
     def _check_joint_model(self) -> None:
         check_is_fitted(self, "result_")
+        if self.protocol == "sfpca" and self.release == "encrypted":
+            raise NotReleased(
+                "the components stay encrypted (release='encrypted')",
+                hint="encrypted_.project(islands) projects rows, encrypted_.open() opens the components",
+            )
         if self.protocol == "sfpca" and self.release == "scores":
             raise NotReleased(
                 "the components were released to nobody (release='scores')",

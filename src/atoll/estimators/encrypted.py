@@ -12,6 +12,7 @@ import numpy as np
 from atoll.data.island import Island
 from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
+from atoll.estimators.encrypted_model import EncryptedModel
 from atoll.estimators.privacy_options import privacy_parameters, variances_of
 from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_rows
 from atoll.study.model import Study
@@ -19,11 +20,11 @@ from atoll.study.model import Study
 _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
     "components": {"components": ("provider", "consumer"), "scores": ("provider",)},
     "scores": {"scores": ("provider",)},
+    "encrypted": {"encrypted": ("provider", "coordinator")},
 }
 _NOT_YET = {
     "variant": ("fast", "the paper's own routines are not implemented"),
     "eigen": ("masked", "the eigenproblem is solved in the clear after secret rotations"),
-    "standardize": (False, "divide the columns by public numbers beforehand"),
 }
 
 
@@ -77,6 +78,7 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
         parameters={
             "n_components": _plain_components(options.n_components),
             "recipe": options.recipe,
+            "standardize": bool(options.standardize),
             "bounds": plain_bounds(options.bounds),
             **_privacy(options),
         },
@@ -94,8 +96,9 @@ def _privacy(options: Any) -> dict[str, Any]:
 
 def _releases(options: Any) -> dict[str, tuple[str, ...]]:
     released = dict(_RELEASES[options.release])
-    if options.partition == VERTICAL and "components" in released:
+    if (options.partition == VERTICAL or options.standardize) and "components" in released:
         # A row's scores are made of all islands' columns: with the components, they would say others' parts.
+        # Of standardised columns, they would say the scales.
         del released["scores"]
     return released
 
@@ -148,12 +151,16 @@ def take_sfpca(fitted: Any) -> None:
         fitted.variances_of_ = variances_of(fitted)
     fitted.certificate_ = dict(result["certificate"])
     fitted.n_components_ = len(fitted.explained_variance_)
+    if fitted.release == "encrypted":
+        fitted.encrypted_ = EncryptedModel.of_run(result.study, fitted.learned_, fitted.engine)
+        return
     if "scores" in result:
         fitted.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
     if fitted.release == "scores":
         return
     fitted.components_ = np.array(result["components"])
-    fitted.offset_ = np.array(result["offset"])
+    if not fitted.standardize:
+        fitted.offset_ = np.array(result["offset"])
     fitted.n_features_in_ = fitted.components_.shape[1]
     if result["columns"] is not None:
         fitted.feature_names_in_ = np.array(result["columns"], dtype=object)

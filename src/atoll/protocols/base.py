@@ -134,8 +134,8 @@ class Protocol:
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
     """Expected cost for a study over tables of so many columns."""
-    forecast: Callable[[Study, Circumstances], Forecast] | None = None
-    """Time and memory, where a protocol can say them."""
+    forecast: Callable[[Study, Circumstances], tuple[Expectation, Forecast]] | None = None
+    """The same for tables and links that are known better, with time and memory."""
     check: Callable[[Study], None] = lambda _: None
     privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
     """The study's differential privacy, where it asks for any."""

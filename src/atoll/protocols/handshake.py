@@ -44,7 +44,8 @@ _SHOWN = 5
 
 def describe(island: Island, wanted: Sequence[str] | None, label: str | None) -> Columns:
     """What a provider tells: its feature columns, or of the wanted ones those it has."""
-    names = [c for c in island.columns if c != label and (wanted is None or c in set(wanted))]
+    asked = set(island.columns if wanted is None else wanted)
+    names = [c for c in island.columns if c != label and c in asked]
     if label is not None and label not in island.columns:
         raise SchemaError(
             f"{island.name}: there is no label column {label!r}",
@@ -108,8 +109,9 @@ def _compare(
     if not fixed:
         _check_named(address, schema, first, reference)
     against = "the study" if fixed else first.party
-    missing = [c for c in names if c not in set(schema.names)]
-    extra = [c for c in schema.names if c not in set(names)]
+    wanted, found = set(names), set(schema.names)
+    missing = [c for c in names if c not in found]
+    extra = [c for c in schema.names if c not in wanted]
     if missing:
         raise SchemaError(f"{address.party} lacks {_listing(missing)}, which {against} has", hint=_RENAME)
     if extra:

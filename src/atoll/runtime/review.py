@@ -233,8 +233,9 @@ def _cost(
         return None, "the number of columns is not known here: give it with --columns"
     if columns < 1:
         raise ParameterError(f"a table has at least one column, not {columns}", hint="--columns 30")
-    expected = protocol.expect(study, columns)
-    foreseen = protocol.forecast(study, Circumstances(columns, *guess)) if protocol.forecast else None
+    expected, foreseen = protocol.expect(study, columns), None
+    if protocol.forecast is not None:
+        expected, foreseen = protocol.forecast(study, Circumstances(columns, *guess))
     return CostReview(columns, *expected, _projection_bytes(protocol, study, columns), foreseen), None
 
 

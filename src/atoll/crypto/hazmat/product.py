@@ -50,6 +50,8 @@ int32_t atoll_product_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint8_
 int32_t atoll_product_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_streamed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
     char*, uint64_t);
+int32_t atoll_product_turned_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
+    char*, uint64_t);
 int32_t atoll_product_multiply(uint64_t, uint64_t*, uint64_t*, uint64_t, uint64_t*, uint64_t*, uint32_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum(uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
@@ -268,8 +270,13 @@ class Right(_Object):
         self.ring = ring
         self.layout = layout
         self.streamed = streamed_right(ring, layout) if streamed is None else streamed
+        opener, across = "atoll_product_right", x.transpose(1, 0, 2)
+        if self.streamed and across.flags.c_contiguous and not x.flags.c_contiguous:
+            opener, x = "atoll_product_turned_right", across
+        elif self.streamed:
+            opener = "atoll_product_streamed_right"
+        x = np.ascontiguousarray(x)
         self._source = x if self.streamed else None
-        opener = "atoll_product_streamed_right" if self.streamed else "atoll_product_right"
         self._handle = golib.Handle(opener, ring.index, *_matrix(x), limit, _sizes(layout))
 
 
@@ -391,10 +398,15 @@ def smudge(x: Integers, width: int, seed: bytes, domain: bytes) -> Integers:
 
 
 def from_ints(values: npt.ArrayLike, words: int) -> Integers:
-    """A matrix of Python integers (or int64) as words; too large ones are a RangeOverflow."""
+    """A matrix of Python integers (or int64) as words; too large ones are a RangeOverflow.
+
+    Of int64 the words may be a view, also of a transpose.
+    """
     array = np.asarray(values)
     if array.ndim != 2:
         raise ParameterError(f"a matrix has two dimensions. Got {array.ndim}.")
+    if array.dtype == np.int64 and words == 1 and (array.flags.c_contiguous or array.flags.f_contiguous):
+        return array.view(np.uint64)[:, :, None]
     if array.dtype != object:
         narrow = np.ascontiguousarray(array, dtype=np.int64)
         return widened(narrow.view(np.uint64).reshape(*narrow.shape, 1), words)
@@ -434,11 +446,10 @@ def _empty(rows: int, cols: int, words: int) -> Integers:
 
 
 def _matrix(x: Integers) -> tuple[Any, Any]:
-    if x.dtype != np.uint64 or x.ndim != 3 or not x.flags.c_contiguous:
-        raise ParameterError(
-            f"a matrix is a contiguous (rows, columns, words) array of uint64. Got {x.shape}."
-        )
-    return golib.words_in(x)[0], golib.ffi.new("uint64_t[3]", list(x.shape))
+    if x.dtype != np.uint64 or x.ndim != 3:
+        raise ParameterError(f"a matrix is a (rows, columns, words) array of uint64. Got {x.shape}.")
+    # The pointer keeps what it points to alive.
+    return golib.words_in(np.ascontiguousarray(x))[0], golib.ffi.new("uint64_t[3]", list(x.shape))
 
 
 def _sizes(numbers: Layout | Clearing) -> Any:

@@ -3,6 +3,7 @@
 - :mod:`protocol`: roles, outputs and releases; :mod:`parameters`, :mod:`messages`, :mod:`disclosure`
 - :mod:`ranges`: the public range of the data; :mod:`moments`: a party's own sums
 - :mod:`direct`, :mod:`strict`: the recipes; :mod:`certificate`: how accurate the result is
+- :mod:`correlation`: standardised columns; :mod:`entrywise`: functions of secret numbers one by one
 - :mod:`private`: with an epsilon, noise in the moments before they are encrypted
 - :mod:`polynomials`: functions of secret matrices; :mod:`rotations`: secret Haar rotations
 - :mod:`shared`: secret matrices as every role holds them, and what a machine can do with them

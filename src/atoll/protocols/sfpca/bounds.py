@@ -22,7 +22,9 @@ from atoll.protocols.sfpca.shared import Job, Shared
 
 # What a polynomial costs, relative to each other: encrypting and sending a left one; making, sending and
 # refreshing an output; encoding a right one, which is never sent, to keep it or on the way.
-_LEFT_COST, _OUT_COST, _RIGHT_COST, _STREAM_COST = 4.0, 7.0, 0.8, 0.25
+_LEFT_COST, _OUT_COST, _RIGHT_COST, _STREAM_COST = 4.0, 7.0, 0.8, 0.2
+_REFRESH_COST = 1.5
+"""Of an output that another party has made."""
 _PRODUCT_COST = 0.1
 """And of multiplying a left with a right one."""
 _MOST_ROW_BLOCKS = 8
@@ -72,9 +74,10 @@ def _cheapest(
                 continue
             layout = Layout(rows, longest, widest, a, b, ceil(widest / ceil(widest / c)))
             left = ceil(rows / a) * blocks
-            out = ceil(rows / a) * sum(ceil(part / layout.block_cols) for part in cols)
+            others = ceil(rows / a) * sum(ceil(part / layout.block_cols) for part in cols) - layout.out_polys
             right = _STREAM_COST if streamed_right(ring, layout) else _RIGHT_COST / right_uses
-            cost = _LEFT_COST * left + _OUT_COST * out + right * layout.right_polys
+            cost = _LEFT_COST * left + _OUT_COST * layout.out_polys + right * layout.right_polys
+            cost += _REFRESH_COST * others
             if best is None or cost < best[0]:
                 best = (cost, layout)
     if best is None:

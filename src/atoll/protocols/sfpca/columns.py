@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from atoll.errors import SchemaError
-from atoll.network import Address
 from atoll.protocols.sfpca.bounds import fitting_all
 from atoll.protocols.sfpca.moments import Moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
@@ -94,16 +92,6 @@ def column_totals(A: Deviations) -> list[int]:
         high, low = A[start:stop] >> half, A[start:stop] & ((1 << half) - 1)
         totals += (high.sum(axis=0).astype(object) << half) + low.sum(axis=0).astype(object)
     return [int(total) for total in totals]
-
-
-def check_common_rows(islands: Sequence[Address], rows: Sequence[int]) -> None:
-    """Islands that hold columns must hold them of the same rows."""
-    for island, count in zip(islands, rows, strict=True):
-        if count != rows[0]:
-            raise SchemaError(
-                f"{island.party} has {count} rows, {islands[0].party} has {rows[0]}",
-                hint="where islands hold columns, all have the same rows, in the same order",
-            )
 
 
 async def scatter(machine: Machine, split: Split) -> Shared:

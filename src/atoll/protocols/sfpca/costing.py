@@ -59,7 +59,8 @@ class Costing:
     def __init__(self, rates: Rates, effort: Effort) -> None:
         self.rates, self.effort = rates, effort
         self.parties = len(effort.providers)
-        self.provider_memory, self.hub_memory = Memory(), Memory()
+        self.memories = [Memory() for _ in range(self.parties)]
+        self.hub_memory = Memory()
 
     def _ring(self, ring: Ring) -> RingRates:
         return self.rates.rings[ring.name]
@@ -94,7 +95,7 @@ class Costing:
         """Providers encrypt their shares of a left matrix."""
         seconds = self._ring(ring).encrypt.seconds(y.left_polys, y.rows * y.inner)
         self.effort.provider(seconds + self.rates.python.step, width=y.left_polys, who=who)
-        self.provider_memory.touch(y.left_polys * ring.poly_size)
+        self._touch(y.left_polys * ring.poly_size, who, False)
 
     def assemble(self, ring: Ring, y: Layout, parts: int, public: bool) -> None:
         """The coordinator adds the parts up, and its own share."""
@@ -131,10 +132,7 @@ class Costing:
         ring, y = plan.ring, plan.layouts[0]
         seconds = self._ring(ring).zero.seconds(y.out_polys, y.rows * y.cols) + self.rates.python.step
         self._those(seconds, y.out_polys, who, hub)
-        size = words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size
-        self.provider_memory.touch(size)
-        if hub:
-            self.hub_memory.touch(size)
+        self._touch(words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size, who, hub)
 
     def align(self, entries: int, who: Sequence[int], hub: bool) -> None:
         """A plain summand is brought to the scale of a product."""
@@ -147,14 +145,18 @@ class Costing:
     def _those(
         self, seconds: float, width: float, who: Sequence[int], hub: bool, size: int = 0
     ) -> list[Held]:
-        held = []
         if len(who):
             self.effort.provider(seconds, width=width, who=who)
-            held.append(self.provider_memory.hold(size))
         if hub:
             self.effort.coordinator(seconds, width=width)
-            held.append(self.hub_memory.hold(size))
-        return held
+        return [memory.hold(size) for memory in self._memories(who, hub)]
+
+    def _memories(self, who: Sequence[int], hub: bool) -> list[Memory]:
+        return [self.memories[i] for i in who] + ([self.hub_memory] if hub else [])
+
+    def _touch(self, size: int, who: Sequence[int], hub: bool) -> None:
+        for memory in self._memories(who, hub):
+            memory.touch(size)
 
     def sum_products(self, plan: Widths, senders: int) -> Held:
         """The coordinator adds up everybody's products as they come, on its event loop."""
@@ -252,9 +254,8 @@ class Costing:
                 seconds = p.exact_moments.seconds(n * m, -(-n // _EXACT_ROWS) * m * m)
             else:
                 seconds = p.quick_moments.seconds(n * m, 0.0 if keep_rows else float(n) * m * m)
-            self.effort.provider(seconds + p.step, who=[i])
-        size = 8 * max(rows) * m if keep_rows else m * m * (2 * _OBJECT_BYTES if exact else 24)
-        self.provider_memory.touch(size)
+            self.effort.provider(seconds + p.table * n * m + 2 * p.step, who=[i])
+            self.memories[i].touch(8 * n * m if keep_rows else m * m * (2 * _OBJECT_BYTES if exact else 24))
 
     def rotation(self, size: int) -> None:
         """Every provider draws its secret rotation."""

@@ -7,15 +7,24 @@ mean is; nothing else of the recipe depends on how the data are held.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.protocols.sfpca.bounds import plan_for
-from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance
+from atoll.protocols.sfpca.bounds import fitting, plan_for
+from atoll.protocols.sfpca.correlation import Standardised, standardised
+from atoll.protocols.sfpca.direct import (
+    DATA_FRACTION,
+    Inputs,
+    check_variance,
+    column_sums,
+    scatter,
+    with_norm,
+)
+from atoll.protocols.sfpca.moments import check_moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
@@ -46,6 +55,7 @@ class Covariance(ABC):
     inputs: Inputs
     policy: Policy
     total: float
+    standardised: Standardised | None = field(default=None, kw_only=True)
 
     @property
     def scale(self) -> float:
@@ -71,6 +81,7 @@ class Covariance(ABC):
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """From every party's Gram matrix; opens the total variance."""
+    check_moments(inputs.moments, DATA_FRACTION)
     total = await total_variance(machine, inputs)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)
@@ -153,3 +164,29 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     turned = None if both is None else np.ascontiguousarray(both.T)
     columns = machine.private(None, turned, (m, 2), f, rows.bits, mean_bits + 1)
     return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits)
+
+
+@dataclass(frozen=True)
+class CorrelationCovariance(Covariance):
+    """C of standardised columns, itself secret: shares of it are the right side of every product."""
+
+    C: Shared
+
+    async def times(self, machine: Machine, P: Shared) -> Shared:
+        """P C, one product: the columns are centred already."""
+        uses = self.policy.iterations + 1
+        job = Job(((P, self.C),), "wide", self.policy.sketch_fraction, 1, "P C", right_uses=uses)
+        return (await machine.products([fitting(machine.parties, job)]))[0]
+
+
+async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:
+    """The correlation matrix over its trace, rounded like everybody's Gram matrices."""
+    check_moments(inputs.moments, DATA_FRACTION)
+    S, _ = await scatter(machine, inputs)
+    table = await standardised(machine, S, column_sums(machine, inputs))
+    check_variance(table.varying)
+    scale = table.varying * HEADROOM
+    R = table.R.times_power_of_two(table.halvings)
+    # One digit more than Gram matrices have makes up for the coordinator's share, which is rounded too.
+    C = machine.combine([(1 / scale, R)], fraction=policy.gram_fraction + 1, bits=1)
+    return CorrelationCovariance(inputs, policy, table.varying, with_norm(C, 0), standardised=table)

@@ -14,7 +14,8 @@ import numpy as np
 from atoll.errors import MessageError, ParameterError
 from atoll.protocols.sfpca import columns
 from atoll.protocols.sfpca.certificate import Certificate, of_spectrum
-from atoll.protocols.sfpca.moments import Moments
+from atoll.protocols.sfpca.correlation import Standardised, standardised
+from atoll.protocols.sfpca.moments import Moments, check_moments
 from atoll.protocols.sfpca.rotations import rotation
 from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Floats, Job, Machine, Shared
 
@@ -31,13 +32,14 @@ class Found(NamedTuple):
     """What a recipe finds, in units of the data's range (2^exponent); components and offset as shares."""
 
     components: Shared
-    offset: Shared
-    """Components times the mean, over ``offset_factor``."""
+    offset: Shared | None
+    """Components times the mean, over ``offset_factor``; none of standardised columns."""
     offset_factor: float
     values: Floats
     """All eigenvalues, or the Ritz values: opened. Divisor n."""
     total_variance: float
     certificate: Certificate
+    standardised: Standardised | None = None
 
 
 class Inputs(NamedTuple):
@@ -53,55 +55,73 @@ class Inputs(NamedTuple):
     """Everybody's rows, in the providers' order: public."""
     split: columns.Split | None = None
     """Where parties own columns: whose stand where, and this role's own."""
+    standardize: bool = False
+
+    @property
+    def padding(self) -> float:
+        """The next power of two over the number of rows: sums are divided by the former."""
+        return 2.0 ** ceil(log2(self.n)) / self.n
 
 
 async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
+    if inputs.split is None:
+        check_moments(inputs.moments, DATA_FRACTION)
     S, unit = await scatter(machine, inputs)
-    u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
-    total = float(
-        (await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION))[0, 0]
-    )
+    table = await standardised(machine, S, column_sums(machine, inputs)) if inputs.standardize else None
+    if table is None:
+        total = await _opened_trace(machine, S)
+        u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
+        mean = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
+    else:
+        S, unit, mean = table.R, 2.0**table.halvings, None
+        total = table.varying / unit
     check_variance(total)
     exponent = -frexp(total)[1]
     if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
         check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
-    mean = at_fraction(machine, u, C.fraction, bits=1)
     values, W, offset = await turned_and_opened(machine, inputs, C, mean, k)
-    factor = 2.0 ** ceil(log2(inputs.n)) / inputs.n
     return Found(
         W,
         offset,
-        factor,
+        inputs.padding,
         np.maximum(values, 0.0) * 2.0**-exponent * unit,
         total * unit,
         of_spectrum(values, k),
+        table,
     )
 
 
 async def turned_and_opened(
-    machine: Machine, inputs: Inputs, C: Shared, mean: Shared, k: int
-) -> tuple[Floats, Shared, Shared]:
+    machine: Machine, inputs: Inputs, C: Shared, mean: Shared | None, k: int
+) -> tuple[Floats, Shared, Shared | None]:
     """Eigenvalues of a symmetric C of Frobenius norm at most one; components, and components times mean.
 
     C may be indefinite; the entries of ``mean`` are below one.
     """
     H = await joint_rotation(machine, inputs, inputs.columns)
-    wide = machine.beside([C, mean])
+    wide = machine.beside([C] if mean is None else [C, mean])
     HC = await machine.product(
         (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
     )
-    left, Hu = machine.part(HC, slice(None), slice(0, -1)), machine.part(HC, slice(None), slice(-1, None))
+    left = machine.part(HC, slice(None), slice(0, inputs.columns))
     Z0 = await machine.product(
         (left, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="Z"
     )
     Z = await machine.opened(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
     values, U = await decomposed(machine, Z)
-    top = U.T[:k]
+    top, offset = U.T[:k], None
     W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
-    offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
+    if mean is not None:
+        Hu = machine.part(HC, slice(None), slice(-1, None))
+        offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
     return values, W, offset
+
+
+async def _opened_trace(machine: Machine, S: Shared) -> float:
+    opened = await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION)
+    return float(opened[0, 0])
 
 
 def check_variance(total: float) -> None:

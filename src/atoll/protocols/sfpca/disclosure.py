@@ -18,6 +18,19 @@ from atoll.protocols.sfpca.parameters import (
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.study.model import Study
 
+_LAST_ISLAND = (
+    "all providers but one, with the coordinator: the last island's total variance and, with the offset, its "
+    "projected mean"
+)
+_STANDARDISED = (
+    "a run that is refused because columns hardly vary within their range shows how far these fall short, "
+    "added up, not which they are; no variance, mean or standard deviation of a column is opened"
+)
+_SCALES_FROM_SCORES = (
+    "scores that an island has solved give the components in the columns' own units; these give the columns' "
+    "standard deviations, with the standardised components or where k(k+1)/2 reaches the number of columns"
+)
+
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
@@ -27,9 +40,9 @@ def learns(study: Study) -> list[Disclosure]:
         said += _openings(role, p)
     said += _outputs(study, p)
     if p.epsilon is not None:
-        return said + _private_caveats(p)
+        return said + _kept(study) + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
-    return said + _common_caveats(p) + caveats(study, p)
+    return said + _kept(study) + _common_caveats(p) + caveats(study, p)
 
 
 def _columns(study: Study) -> list[Disclosure]:
@@ -68,16 +81,12 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     if p.bounds is not None:
         return []
     method = secure_sums.chosen(study)
+    what = "the smallest power of two that no value of any island exceeds"
+    what = f"of each column, {what}" if p.standardize else what
     return [
         Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
-        Disclosure(
-            PROVIDER,
-            "the smallest power of two that no value of any island exceeds (give bounds to avoid it)",
-            (messages.DataRange,),
-        ),
-        Disclosure(
-            COORDINATOR, "the smallest power of two that no value of any island exceeds", method.to_receivers
-        ),
+        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (messages.DataRange,)),
+        Disclosure(COORDINATOR, what, method.to_receivers),
     ]
 
 
@@ -98,11 +107,12 @@ def spectrum_words(p: SFPCAParameters) -> str:
     """What the recipe opens."""
     if p.epsilon is not None:
         return "all eigenvalues of the noisy second moments (as many as columns)"
-    all_ = "all eigenvalues of the joint covariance (as many as columns)"
+    matrix = "correlation matrix" if p.standardize else "covariance"
+    all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     k = p.n_components
     ritz = (
         f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
-        "the explained variances, and two numbers that certify the accuracy"
+        "the explained variances, and one number that certifies the accuracy"
     )
     if p.recipe == "direct" or k is None:
         return all_
@@ -113,8 +123,9 @@ def spectrum_words(p: SFPCAParameters) -> str:
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
+    total = "how many columns are not constant" if p.standardize else "the total variance"
     said = [
-        Disclosure(role, "the total variance" if p.epsilon is None else "the total variance, noisy", kinds),
+        Disclosure(role, total if p.epsilon is None else f"{total}, noisy", kinds),
         Disclosure(role, spectrum_words(p), kinds),
     ]
     if p.retries:
@@ -130,12 +141,11 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
     mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
     whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
+    components = f"the principal components, and their product with {mean}"
+    if p.standardize:
+        components = "the principal components of the standardised columns; a column of zeros is constant"
     for output, words, kinds in (
-        (
-            "components",
-            f"the principal components, and their product with {mean}",
-            (messages.ReleasedShare,),
-        ),
+        ("components", components, (messages.ReleasedShare,)),
         ("scores", f"the projections of {whose}", (messages.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
@@ -157,20 +167,29 @@ def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
     return [Disclosure(PROVIDER, f"{said} allows for")]
 
 
+def _kept(study: Study) -> list[Disclosure]:
+    if not study.receivers("encrypted"):
+        return []
+    words = (
+        "a share of components and offset: random by itself; all providers and the coordinator, together, "
+    )
+    return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
+
+
 def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
     said = [
         Disclosure(
             PROVIDER,
-            "all providers but one, with the coordinator: the last island's total variance and, with the "
-            "offset, its projected mean",
+            _STANDARDISED if p.standardize else _LAST_ISLAND,
         ),
     ]
     if p.bounds is None:
+        of = ", column by column" if p.standardize else ""
         said.append(
             Disclosure(
                 PROVIDER,
                 "all providers but one, with the coordinator: the power of two that the last island's own "
-                "values do not exceed",
+                f"values do not exceed{of}",
             )
         )
     return said
@@ -216,4 +235,6 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
                 "offset: they stay hidden from small islands only",
             )
         )
+    if study.receivers("scores") and p.standardize:
+        said.append(Disclosure(PROVIDER, _SCALES_FROM_SCORES))
     return said

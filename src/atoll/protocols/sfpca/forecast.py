@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from atoll.protocols.base import Circumstances, Forecast
+from atoll.protocols.base import Circumstances, Expectation, Forecast
 from atoll.protocols.released import PROVIDER
 from atoll.protocols.sfpca import rates as tables
 from atoll.protocols.sfpca.costing import Costing
@@ -15,14 +15,16 @@ from atoll.protocols.sfpca.parameters import (
     attempts,
     direct_shows_no_more,
 )
-from atoll.protocols.sfpca.planner import Plan, assumed_rows, planned
+from atoll.protocols.sfpca.planner import Plan, assumed_rows, own_columns, planned
 from atoll.protocols.sfpca.rates import Rates
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
 from atoll.study.model import Study
 
-_PROGRAM = 190 << 20
-"""Bytes of the program itself with its libraries."""
+_PROGRAM = 350_000_000
+"""Bytes of the program itself with its libraries, keys and the tables of all rings."""
+_HEAP = 2
+"""Collected memory grows to twice what is in use before it is collected."""
 _COPIES = 2.5
 """Copies of a table that a provider has at a time: as it came, as it is checked, and pieces on the grid."""
 
@@ -35,7 +37,7 @@ class Course(NamedTuple):
     apart: float
 
 
-def forecast(study: Study, given: Circumstances) -> Forecast:
+def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]:
     """What the run will take, by the rates of this machine."""
     p, rates = study.read_parameters(SFPCAParameters), tables.current()
     d = given.columns
@@ -44,15 +46,16 @@ def forecast(study: Study, given: Circumstances) -> Forecast:
     tries = attempts(p, k, d)
     taken = planned_course(study, tries[0], given, rows, rates)
     costing = taken.plan.machine.costing
-    tables_size = [int(8 * _COPIES * n * d) for n in rows]
-    provider, server = costing.provider_memory.most, costing.hub_memory.most
-    return Forecast(
+    held, width = zip(costing.memories, rows, strict=True), own_columns(study, d)
+    providers = [_HEAP * memory.most + int(8 * _COPIES * n * width) for memory, n in held]
+    server = _HEAP * costing.hub_memory.most
+    return taken.plan.expected, Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
         costing.effort.hub,
-        _PROGRAM + sum(tables_size) + len(rows) * provider + server,
-        _PROGRAM + max(tables_size) + provider,
+        _PROGRAM + sum(providers) + server,
+        _PROGRAM + max(providers),
         _PROGRAM + server,
         tuple(_course(study, p, k, tries, taken, given, rows, rates)),
         tuple(_assumed(given, rows, rates)),

@@ -141,6 +141,17 @@ class ShareHolder(Machine):
         share = go.from_ints(values, x.share.shape[2] + 1)
         return Shared((1, 1), x.fraction, bits, share, x.holders, known=x.known)
 
+    def diagonal(self, x: Shared) -> Shared:
+        at = np.arange(x.shape[0])
+        share = np.ascontiguousarray(x.share[at, at][:, None])
+        return Shared((len(at), 1), x.fraction, x.bits, share, x.holders, known=x.known)
+
+    def spread(self, x: Shared) -> Shared:
+        at = np.arange(x.shape[0])
+        share = np.zeros((len(at), *x.share.shape[::2]), np.uint64)
+        share[at, at] = x.share[:, 0]
+        return Shared((len(at), len(at)), x.fraction, x.bits, share, x.holders, known=x.known)
+
 
 def _plus_identity(share: Integers, value: int) -> Integers:
     values = go.to_ints(share)

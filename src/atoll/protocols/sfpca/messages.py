@@ -22,9 +22,9 @@ class RowCounts(Message, frozen=True):
 
 
 class DataRange(Message, frozen=True):
-    """Coordinator -> provider: 2^exponent, which no value exceeds."""
+    """Coordinator -> provider: 2^exponent, which no value exceeds; of all columns, or of each."""
 
-    exponent: int
+    exponents: tuple[int, ...]
 
 
 class Names(Message, frozen=True):
@@ -41,7 +41,6 @@ class Certified(Message, frozen=True):
     recipe: str
     bound: float
     tau: float
-    shortfall: float
 
 
 # ---- of the machines; bodies are megabytes, and views of a message's bytes ----

@@ -13,6 +13,26 @@ from atoll.errors import RangeOverflow
 # Rows are split into digits so small that products summed over a block of rows are exact in doubles.
 _DIGIT_BITS = 20
 _BLOCK_ROWS = 4096
+_PIECE_ROWS = 64
+
+
+class Rows(NamedTuple):
+    """Rows as they are, and the range that they lie in."""
+
+    X: npt.NDArray[np.float64]
+    centre: npt.NDArray[np.float64] | float
+    exponent: int
+
+    def __repr__(self) -> str:
+        return f"Rows({self.X.shape[0]} x {self.X.shape[1]})"
+
+    def on(self, fraction: int) -> npt.NDArray[np.int64]:
+        """The rows over their range as integers / 2^fraction, a block at a time."""
+        out = np.empty(self.X.shape, np.int64)
+        for start in range(0, len(out), _PIECE_ROWS):
+            block = slice(start, start + _PIECE_ROWS)
+            out[block] = on_grid(self.X[block] - self.centre, self.exponent, fraction)
+        return out
 
 
 class Moments(NamedTuple):
@@ -26,7 +46,7 @@ class Moments(NamedTuple):
     u: npt.NDArray[np.object_]
     squares: int
     G: Any
-    rows: npt.NDArray[np.float64] | None = None
+    rows: Rows | None = None
 
     def __repr__(self) -> str:
         return f"Moments(n={self.n}, columns={len(self.u)})"
@@ -94,6 +114,27 @@ def total_moments(parts: Iterable[Moments]) -> Moments:
         if G is not None:
             G += part.G
     return Moments(n, u, squares, G)
+
+
+def check_moments(own: Moments | None, fraction: int) -> None:
+    """Refuse sums that no rows within [-1, 1] have: every bound of the run is derived from those of rows."""
+    if own is None:
+        return
+    one, G = 1 << fraction, np.asarray(own.G, dtype=np.float64)
+    limit = float(own.n * one**2)
+    diagonal, near = np.diagonal(G), 1 + 2.0**-30
+    wrong = (
+        any(abs(int(v)) > own.n * one for v in own.u)
+        or not np.all((diagonal >= 0) & (diagonal <= limit * near))
+        or np.any(own.u.astype(np.float64) ** 2 > own.n * diagonal * near)
+        or any(np.any(row**2 > d * diagonal * near) for row, d in zip(G, diagonal, strict=True))
+        or abs(float(own.squares) - diagonal.sum()) > diagonal.sum() * 2.0**-30
+    )
+    if wrong:
+        raise RangeOverflow(
+            "an island's sums are not those of rows within the declared range; nothing was sent",
+            hint="the sums were not made by this version of Atoll, or the memory is damaged",
+        )
 
 
 def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]]]:

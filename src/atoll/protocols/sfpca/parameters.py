@@ -19,12 +19,15 @@ DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
 MAX_DIRECT = 256
 """Columns beyond which secret rotations of the whole covariance take minutes."""
+MAX_STANDARDISED = 1024
+"""Columns beyond which secret standard deviations take gigabytes of messages."""
 MAX_PROVIDERS = 50
 
 
 class SFPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
-    (low, high) for each column; ``retry``: whether a refused result may be computed once more.
+    (low, high) for each column; ``retry``: whether a refused result may be computed once more;
+    ``standardize``: divide columns by their joint standard deviations, which nobody learns.
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
     the length at which rows are cut, may be given in place of ``bounds`` or beside them."""
@@ -32,6 +35,7 @@ class SFPCAParameters(Parameters, frozen=True):
     n_components: int | None = 2
     recipe: str = "auto"
     retry: bool = True
+    standardize: bool = False
     bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
     columns: tuple[str, ...] | None = None
     epsilon: float | None = None
@@ -67,6 +71,11 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
     """
     if p.epsilon is not None:
         return _private_attempt(m)
+    if p.standardize and m > MAX_STANDARDISED:
+        raise ParameterError(
+            f"standardize=True is for up to {MAX_STANDARDISED} columns, the tables have {m}",
+            hint="divide the columns by public numbers beforehand",
+        )
     if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
         if m > MAX_DIRECT:
             raise ParameterError(
@@ -111,6 +120,8 @@ def check(study: Study) -> None:
         raise StudyError(
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
         )
+    if p.standardize:
+        _check_standardised(study)
     if len(study.who("provider")) > MAX_PROVIDERS:
         raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))
     if study.secure_sum != "shares" or study.sum_options:
@@ -119,7 +130,55 @@ def check(study: Study) -> None:
             hint='leave secure_sum out, or "shares"',
             path=("study", "secure_sum"),
         )
+    _check_shares(study)
+    if study.partition == VERTICAL and study.receivers("encrypted"):
+        raise StudyError(
+            "components stay encrypted for islands that hold rows only",
+            hint='release the components, or partition = "horizontal"',
+            path=("release", "encrypted"),
+        )
     try:
         check_bounds(p.bounds)
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
+
+
+def _check_shares(study: Study) -> None:
+    holders = {*study.who("provider"), *study.who(COORDINATOR)}
+    keeping = holders & set(study.receivers("encrypted"))
+    if keeping and study.partition == VERTICAL:
+        raise StudyError(
+            "outputs stay encrypted only where islands hold rows",
+            hint="release components or scores",
+            path=("release", "encrypted"),
+        )
+    if keeping and keeping != holders:
+        raise StudyError(
+            "every provider and the coordinator keep a share of encrypted outputs, or none of them does",
+            hint='encrypted = ["provider", "coordinator"]',
+            path=("release", "encrypted"),
+        )
+
+
+def _check_standardised(study: Study) -> None:
+    """Refuse what would say the standard deviations, or needs none of this."""
+    if study.partition == VERTICAL:
+        raise StudyError(
+            "standardize is not for islands that hold whole columns",
+            hint="each island can standardise its own columns beforehand, without anybody's help",
+            path=("parameters", "standardize"),
+        )
+    if study.receivers("encrypted"):
+        raise StudyError(
+            "components of standardised columns do not stay encrypted",
+            hint="release the components, or the scores",
+            path=("release", "encrypted"),
+        )
+    both = [a for a in study.receivers("scores") if study.releases("components", a)]
+    if both:
+        raise StudyError(
+            f"{both[0].party} would have components and scores of standardised columns, which together "
+            "say the standard deviations",
+            hint="release one of them to a provider",
+            path=("release", "scores"),
+        )

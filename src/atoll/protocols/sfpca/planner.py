@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from math import ceil, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from atoll.protocols.sfpca.private import Noisy, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS
 from atoll.protocols.sfpca.rates import shipped
 from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.scores import SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
 from atoll.protocols.sfpca.timing import Effort
@@ -60,7 +61,7 @@ class Counted(Machine):
         self.keys: set[tuple[go.Ring, Group]] = set()
         # The longest chain of messages that ends at the coordinator, and at a provider.
         self.hub_depth = self.provider_depth = 0
-        self._opened_numbers = [total, 1e9, 0.0]  # total variance; lengths of the basis; tau
+        self._opened_numbers = [total, 0.0]  # total variance; tau
 
     # ---- messages ----
 
@@ -230,6 +231,12 @@ class Counted(Machine):
         self.costing.trace(x.shape[0] * x.shape[1])
         return Shared((1, 1), x.fraction, bits, x.share + 1, x.holders, known=x.known)
 
+    def diagonal(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], 1), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
+    def spread(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], x.shape[0]), x.fraction, x.bits, x.share, x.holders, known=x.known)
+
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002
         entries = x.shape[0] * x.shape[1]
         self.costing.smudge(entries)
@@ -277,15 +284,19 @@ class Plan(NamedTuple):
         """What everybody sends."""
         return sum(self.machine.sent.values()) + self.machine.hub_bytes
 
+    @property
+    def expected(self) -> Expectation:
+        """Messages, bytes, the coordinator's memory, and rounds."""
+        machine = self.machine
+        memory = machine.costing.hub_memory.most
+        return Expectation(machine.messages, machine.provider_bytes, self.bytes_total, memory, self.rounds)
+
 
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
     p = study.read_parameters(SFPCAParameters)
     rows = (assumed_rows(d),) * len(study.who(PROVIDER))
-    plan = planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows)
-    machine = plan.machine
-    memory = machine.costing.hub_memory.most
-    return Expectation(machine.messages, machine.provider_bytes, plan.bytes_total, memory, plan.rounds)
+    return planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows).expected
 
 
 def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Costing | None = None) -> Plan:
@@ -294,6 +305,8 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     k = min(p.n_components or d, d)
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    if p.standardize:
+        total = d / 2.0 ** ceil(log2(d))  # no column is constant
     machine = Counted([str(a) for a in providers], total, costing)
     names = 20 * d
     machine.gathered(names)
@@ -302,13 +315,18 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     machine.broadcast(4 * len(providers))
     noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
     if noisy is None and p.bounds is None:
-        _count_range(study, machine)
-    exact = recipe == "direct" and noisy is None
-    keep_rows = recipe != "direct" and prefers_rows(rows, d)
-    machine.costing.moments(rows, d, exact=exact, keep_rows=keep_rows)
+        _count_range(study, machine, d if p.standardize else 1)
+    exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
+    keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
+    machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
     _count_keys(machine)
     found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
     return Plan(machine, _count_outputs(study, machine, found, d))
+
+
+def own_columns(study: Study, d: int) -> int:
+    """Columns of one island's table."""
+    return -(-d // len(study.who(PROVIDER))) if study.partition == VERTICAL else d
 
 
 def assumed_rows(d: int) -> int:
@@ -321,7 +339,8 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
     if study.partition == VERTICAL:
         split = evenly_split(machine.providers, d, rows[0])
         return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
-    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows)
+    standardize = study.read_parameters(SFPCAParameters).standardize
+    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
 
 
 async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noisy | None) -> Any:
@@ -338,8 +357,8 @@ async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noi
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 
-def _count_range(study: Study, machine: Counted) -> None:
-    _count_sums(study, machine, [len(LEVELS)], 2)
+def _count_range(study: Study, machine: Counted, columns: int) -> None:
+    _count_sums(study, machine, [columns * len(LEVELS)], 2 * columns)
 
 
 def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:
@@ -386,7 +405,7 @@ def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
     receivers = frozenset(_name(a) for a in study.receivers("components"))
     released = [
         (found.components, receivers),
-        (found.offset, receivers),
+        *([] if found.offset is None else [(found.offset, receivers)]),
         *_count_scores(study, machine, found, d),
     ]
     for x, to in released:
@@ -403,6 +422,7 @@ def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tu
     owners = [str(a) for a in score_owners(study)]
     if not owners:
         return []
+    found = asyncio.run(for_rows(machine, found))
     jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
     made = asyncio.run(machine.products(jobs))
     return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]

@@ -15,7 +15,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from atoll.protocols.sfpca.shared import Job, Machine, Shared
+from atoll.protocols.sfpca.shared import Coefficient, Job, Machine, Shared
 
 Coefficients = Sequence[Fraction]
 """Exact: were M p(M) evaluated with other digits than p(M), the two would part where M is tiny."""
@@ -52,14 +52,16 @@ class Basis:
     def __init__(self, machine: Machine, M: Shared, fraction: int) -> None:
         self.machine = machine
         self.fraction = fraction
-        self.T: dict[int, Shared] = {
-            1: machine.combine([(2.0, M)], identity=-1.0, bits=CHEBYSHEV_BITS, fraction=fraction)
-        }
+        self.T: dict[int, Shared] = {1: self.sum([(2.0, M)], -1.0, bits=CHEBYSHEV_BITS)}
+
+    def sum(self, terms: Sequence[tuple[Coefficient, Shared]], constant: Coefficient, *, bits: int) -> Shared:
+        """sum of coefficient times matrix, plus a multiple of the identity."""
+        return self.machine.combine(terms, identity=constant, bits=bits, fraction=self.fraction)
 
     def combination(self, coefficients: Coefficients) -> Shared:
         """c_0 I + sum of c_j T_j."""
         terms = [(c, self.T[j]) for j, c in enumerate(coefficients) if j and c] or [(Fraction(0), self.T[1])]
-        return self.machine.combine(terms, identity=coefficients[0], bits=COMBINATION_BITS)
+        return self.sum(terms, coefficients[0], bits=COMBINATION_BITS)
 
     async def multiply(self, left: Shared, rights: Sequence[Shared], *, bits: int) -> list[Shared]:
         """left times each of rights, in one round."""
@@ -76,8 +78,8 @@ class Basis:
     def doubled(self, product: Shared, minus: int) -> Shared:
         """2 T_i T_j - T_|i-j| from the product of the two."""
         if minus == 0:
-            return self.machine.combine([(2.0, product)], identity=-1.0, bits=CHEBYSHEV_BITS)
-        return self.machine.combine([(2.0, product), (-1.0, self.T[minus])], bits=CHEBYSHEV_BITS)
+            return self.sum([(2.0, product)], -1.0, bits=CHEBYSHEV_BITS)
+        return self.sum([(2.0, product), (-1.0, self.T[minus])], 0.0, bits=CHEBYSHEV_BITS)
 
 
 def split(coefficients: Coefficients, h: int) -> tuple[list[Fraction], list[Fraction]]:

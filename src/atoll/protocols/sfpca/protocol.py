@@ -27,7 +27,7 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.data.island import Island, Matrix
-from atoll.errors import CertificateRefused
+from atoll.errors import CertificateRefused, MessageError
 from atoll.network import Address, Network, Record
 from atoll.privacy.dp_moments import deflate
 from atoll.protocols import handshake
@@ -35,9 +35,9 @@ from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
-from atoll.protocols.sfpca import messages, openings, parties, private, ranges
+from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
 from atoll.protocols.sfpca.certificate import Certificate
-from atoll.protocols.sfpca.columns import Deviations, Split, check_common_rows, own_columns
+from atoll.protocols.sfpca.columns import Deviations, Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
@@ -45,6 +45,7 @@ from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
 from atoll.protocols.sfpca.moments import (
     Moments,
+    Rows,
     exact_moments,
     on_grid,
     quick_moments,
@@ -61,9 +62,9 @@ from atoll.protocols.sfpca.parameters import (
 )
 from atoll.protocols.sfpca.planner import expect
 from atoll.protocols.sfpca.private import Noisy, Prepared, private_direct
-from atoll.protocols.sfpca.ranges import LEVELS, Range
+from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range
 from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.scores import ROW_FRACTION, SCORE_ROWS, score_job, score_owners
+from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.strict import strict
 from atoll.protocols.sfpca.vertical import score_jobs
@@ -76,7 +77,8 @@ OUTPUTS = {
         ("components", "offset", "columns"),
         _EVERYONE,
         PROVIDER,
-        "the principal components, and the offset (components times mean) that projects new rows",
+        "the principal components, and (unless columns are standardised) the offset, components times mean, "
+        "that projects new rows",
     ),
     "explained_variance": Output(
         ("explained_variance", "total_variance", "noise_variance"),
@@ -95,6 +97,13 @@ OUTPUTS = {
     ),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+    ),
+    # No value: a share is its holder's alone, never part of a result that may hold those of several roles.
+    "encrypted": Output(
+        (),
+        (PROVIDER, COORDINATOR),
+        PROVIDER,
+        "components and offset as one share for each provider and the coordinator, for a later step",
     ),
 }
 
@@ -118,7 +127,7 @@ class Public(NamedTuple):
 
     @property
     def n(self) -> int:
-        return joint_rows(self.rows, self.widths)
+        return schema.joint_rows(self.rows, self.widths)
 
 
 class Held(NamedTuple):
@@ -129,11 +138,6 @@ class Held(NamedTuple):
 
 
 # ---- steps ----
-
-
-def joint_rows(rows: Sequence[int], widths: tuple[int, ...]) -> int:
-    """n: the islands' rows together, or the rows that they have in common."""
-    return rows[0] if widths else sum(rows)
 
 
 def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
@@ -154,7 +158,7 @@ def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) 
         of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
         for start in range(0, len(X), step)
     ]
-    rows = np.ldexp(X - range_.centre, -range_.exponent) if keep_rows else None
+    rows = Rows(X, range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
 
 
@@ -170,13 +174,13 @@ def variances(found: Found, public: Public) -> Variances:
 
 
 def certified(recipe: str, certificate: Certificate) -> Certified:
-    return Certified(recipe, certificate.bound, certificate.tau, certificate.shortfall)
+    return Certified(recipe, certificate.bound, certificate.tau)
 
 
-def model(components: Floats, offset: Floats, unit: float, centre: Matrix, names: Names) -> Outputs:
+def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
     """Components with deterministic signs, and the offset of the original columns."""
     signed = deterministic_signs(components)
-    whole = signs(components) * offset[:, 0] * unit + signed @ centre
+    whole = None if offset is None else signs(components) * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
 
 
@@ -196,51 +200,56 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     spending = private.debits(study, island, record)  # refuses before anything leaves
-    agreed, names = await _announce(net, study, island, p)
+    agreed, names = await schema.announce(net, study, island, p.columns)
     X = island.features(names)
     await net.compute(ranges.check_table, X, island, names)
-    bounds, own = ranges.declared(p.bounds, agreed.names), _own_place(study, net.me, agreed.widths)
+    bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
+    given = bounds is not None or spending is not None
+    opened = () if given else await _agree_range(net, study, record, X, island, by_column=p.standardize)
+    if p.standardize:
+        X = ranges.units(bounds, opened).applied(X)
     m = len(agreed.names)
-    k = components_for(p, joint_rows(rows, agreed.widths), m)
-    exact = attempts(p, k, m) == ("direct",)
+    k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
+    exact = p.standardize or attempts(p, k, m) == ("direct",)
     if spending is None:
-        range_ = bounds.range() if bounds else await _agree_range(net, study, record, X, island, m)
-        ready = Prepared(range_, None, None)
+        ready = Prepared(_range_for(p, bounds, opened, m), None, None)
     else:
         ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     noisy = ready.moments
     held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
-    model_, turned = await _release_model(study, machine, public, found)
+    model_, turned = await release_model(study, machine, public, found)
     known = _opened(study, public, found, recipe) | model_
     if agreed.widths:
         known |= await _common_scores(study, machine, public, found, held, turned)
     else:
-        known |= await _own_scores(study, machine, public, found, X)
+        known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), public.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
 async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
-    agreed = await _check_columns(net, study, p)
+    agreed = await schema.check(net, study, p.columns)
     counts = await net.gather(RowCount, providers)
     rows = tuple(counts[a].n for a in providers)
     if agreed.widths:
-        check_common_rows(providers, rows)
-    k = components_for(p, joint_rows(rows, agreed.widths), len(agreed.names))
+        schema.check_common_rows(providers, rows)
+    k = components_for(p, schema.joint_rows(rows, agreed.widths), len(agreed.names))
     attempts(p, k, len(agreed.names))  # refuses before keys are made
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
     if p.epsilon is None:
-        range_ = bounds.range() if bounds else await _open_range(net, study, record, len(agreed.names))
-        ready = Prepared(range_, None, None)
+        levels = len(agreed.names) if p.standardize else 1
+        opened = () if bounds else await _open_range(net, study, record, levels)
+        ready = Prepared(_range_for(p, bounds, opened, len(agreed.names)), None, None)
     else:
         ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
@@ -248,12 +257,13 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     names = _names(public, found)
     for address in study.who(CONSUMER):
         await _send_public(net, study, address, public, found, recipe, names)
-    model_, turned = await _release_model(study, machine, public, found)
+    model_, turned = await release_model(study, machine, public, found)
     known = _opened(study, public, found, recipe) | model_
     if agreed.widths:
         await _common_scores(study, machine, public, found, None, turned)
     else:
-        await _own_scores(study, machine, public, found, None)
+        await own_scores(study, machine, public, found, None)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), public.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -272,7 +282,8 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         holders = (hub, *study.who(PROVIDER))
-        components, offset = await openings.collected(net, holders), await openings.collected(net, holders)
+        components = await openings.collected(net, holders)
+        offset = None if p.standardize else await openings.collected(net, holders)
         known |= model(components, offset, names.offset_unit, centre, names)
     return learned(study, net.me, OUTPUTS, known)
 
@@ -280,56 +291,44 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
 # ---- what the roles share ----
 
 
-async def _announce(
-    net: Network, study: Study, island: Island, p: SFPCAParameters
-) -> tuple[handshake.JoinedColumns, tuple[str, ...]]:
-    """The joint table's columns, and those that this island has of them: all, or its own."""
-    if study.partition == VERTICAL:
-        return await handshake.announce_own(net, island, study.the(COORDINATOR), p.columns)
-    agreed = await handshake.announce(net, island, study.the(COORDINATOR), p.columns, None)
-    return handshake.JoinedColumns(agreed.names, (), agreed.named), agreed.names
-
-
-async def _check_columns(net: Network, study: Study, p: SFPCAParameters) -> handshake.JoinedColumns:
-    if study.partition == VERTICAL:
-        return await handshake.check_joined(net, study.who(PROVIDER), p.columns)
-    agreed = await handshake.check(net, study.who(PROVIDER), p.columns)
-    return handshake.JoinedColumns(agreed.names, (), agreed.named)
-
-
-def _own_place(study: Study, me: Address, widths: tuple[int, ...]) -> slice:
-    """Where an island's columns stand among all."""
-    index = study.who(PROVIDER).index(me)
-    return slice(sum(widths[:index]), sum(widths[: index + 1])) if widths else slice(None)
+def _range_for(p: SFPCAParameters, bounds: Declared | None, opened: Sequence[int], m: int) -> Range:
+    """Of all columns together; those to be standardised are in units of their own."""
+    if p.standardize:
+        return Range(0, np.zeros(m))
+    return bounds.range() if bounds else Range(opened[0], np.zeros(m))
 
 
 async def _agree_range(
-    net: Network, study: Study, record: Record, X: Matrix, island: Island, m: int
-) -> Range:
-    levels = ranges.exceeded(X, island, record("range", fresh_seed))
-    sums = _range_session(net, study, record)
+    net: Network, study: Study, record: Record, X: Matrix, island: Island, *, by_column: bool = False
+) -> tuple[int, ...]:
+    """The power of two that no value exceeds, of all columns or of each."""
+    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
+    columns = X.shape[1] if by_column else 1
+    sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
-    exponent = (await net.receive(DataRange, study.the(COORDINATOR))).exponent
-    return Range(exponent, np.zeros(m))
+    exponents = (await net.receive(DataRange, study.the(COORDINATOR))).exponents
+    if len(exponents) != columns:
+        raise MessageError("the opened range is not that of the agreed columns")
+    return exponents
 
 
-async def _open_range(net: Network, study: Study, record: Record, m: int) -> Range:
-    sums = _range_session(net, study, record)
+async def _open_range(net: Network, study: Study, record: Record, columns: int = 1) -> tuple[int, ...]:
+    sums = _range_session(net, study, record, columns)
     await sums.open()
-    exponent = ranges.smallest_cover(await sums.total("range", len(LEVELS)))
-    await net.broadcast(study.who(PROVIDER), DataRange(exponent))
-    return Range(exponent, np.zeros(m))
+    exponents = ranges.smallest_covers(await sums.total("range", columns * len(LEVELS)))
+    await net.broadcast(study.who(PROVIDER), DataRange(exponents))
+    return exponents
 
 
-def _range_session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
+def _range_session(net: Network, study: Study, record: Record, columns: int) -> secure_sums.SecureSum:
     return secure_sums.session(
         study,
         net,
         record,
         contributors=study.who(PROVIDER),
         receivers=study.who(COORDINATOR),
-        longest=len(LEVELS),
+        longest=columns * len(LEVELS),
         name="range",
     )
 
@@ -352,7 +351,9 @@ async def _find(
         seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, _split(study, net.me, public, held)
-        inputs = Inputs(public.n, m, names, str(net.me), moments, seed, public.rows, split)
+        inputs = Inputs(
+            public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
+        )
         try:
             if public.noisy is not None:
                 return recipe, machine, await private_direct(machine, inputs, public.k, public.noisy)
@@ -401,14 +402,14 @@ def _names(public: Public, found: Found) -> Names:
     return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
 
 
-async def _release_model(
+async def release_model(
     study: Study, machine: _AnyMachine, public: Public, found: Found
 ) -> tuple[Outputs, Floats]:
     """Components and offset, for whom the study names, and the signs that were given to them."""
     receivers = frozenset(str(a) for a in study.receivers("components"))
     components = await machine.released(found.components, receivers)
-    offset = await machine.released(found.offset, receivers)
-    if components is None or offset is None:
+    offset = None if found.offset is None else await machine.released(found.offset, receivers)
+    if components is None:
         return {}, np.ones(public.k)
     names = _names(public, found)
     return model(components, offset, names.offset_unit, public.range.centre, names), signs(components)
@@ -448,7 +449,7 @@ async def _common_scores(
     return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
 
 
-async def _own_scores(
+async def own_scores(
     study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
@@ -456,23 +457,27 @@ async def _own_scores(
     owners = [(address, rows[address]) for address in score_owners(study)]
     mine: list[Floats] = []
     m = len(public.columns)
+    unit = 2.0**public.range.exponent
+    if owners and found.standardised is not None:
+        # Secret scales are those of sums over the next power of two.
+        found, unit = await for_rows(machine, found), 1 / found.offset_factor
     for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
         due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
-        own = None if X is None else X[start : start + SCORE_ROWS] - public.range.centre
+        own = None if X is None else _rows(X[start : start + SCORE_ROWS], public, found)
         jobs = [
-            score_job(machine, found, m, str(a), count, _rows(own, public) if a == machine.net.me else None)
+            score_job(machine, found, m, str(a), count, own if a == machine.net.me else None)
             for a, count in due
         ]
         for (address, _), made in zip(due, await machine.products(jobs), strict=True):
             block = await machine.released(made, frozenset({str(address)}))
             if block is not None:
-                mine.append(block.T * 2.0**public.range.exponent)
+                mine.append(block.T * unit)
     return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
 
 
-def _rows(own: Matrix | None, public: Public) -> Any:
-    assert own is not None, "an owner has rows"
-    return np.ascontiguousarray(on_grid(own, public.range.exponent, ROW_FRACTION).T)
+def _rows(X: Matrix, public: Public, found: Found) -> Any:
+    centred = X - public.range.centre
+    return np.ascontiguousarray(on_grid(centred, public.range.exponent, row_fraction(found)).T)
 
 
 def _check(study: Study) -> None:

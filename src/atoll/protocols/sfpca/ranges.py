@@ -6,7 +6,8 @@ before anything that depends on a row leaves.
 Without bounds, all providers together learn the smallest 2^e that no value exceeds: for every level
 2^l a provider adds 0 if it has no larger value and a uniform word else, by a secure sum of which the
 coordinator sees only totals; zero or not is all they say. A coalition of all other providers with the
-coordinator so learns the last one's own power of two.
+coordinator so learns the last one's own power of two. Columns that are to be standardised have a power
+of two each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from math import ceil, isfinite, log2
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from atoll import fixedpoint, randomness
 from atoll.data.island import Island, Matrix
@@ -36,6 +38,17 @@ class Range(NamedTuple):
     centre: Matrix
 
 
+class Units(NamedTuple):
+    """Every column lies within its own 2^exponent of its centre."""
+
+    exponents: npt.NDArray[np.int64]
+    centre: Matrix
+
+    def applied(self, X: Matrix) -> Matrix:
+        """The columns in these units, within [-1, 1]."""
+        return np.asarray(np.ldexp(X - self.centre, -self.exponents))
+
+
 class Declared(NamedTuple):
     """The study's bounds of each column."""
 
@@ -46,6 +59,10 @@ class Declared(NamedTuple):
         """Midpoints, and the power of two that covers the widest column."""
         half = float(np.max(self.high - self.low)) / 2
         return Range(ceil(log2(half)), (self.low + self.high) / 2)
+
+    def units(self) -> Units:
+        """Midpoints, and the power of two that covers each column."""
+        return Units(np.frexp((self.high - self.low) / 2)[1].astype(np.int64), (self.low + self.high) / 2)
 
     def of(self, own: slice) -> Declared:
         """The bounds of one party's columns."""
@@ -61,6 +78,13 @@ class Declared(NamedTuple):
                 f"{island.place(int(row))}; no number was sent",
                 hint=_WIDEN,
             )
+
+
+def units(bounds: Declared | None, opened: Sequence[int]) -> Units:
+    """From the study's bounds, or the opened exponents of each column."""
+    if bounds is not None:
+        return bounds.units()
+    return Units(np.array(opened, dtype=np.int64), np.zeros(len(opened)))
 
 
 def declared(bounds: Bounds | None, columns: Sequence[str]) -> Declared | None:
@@ -105,21 +129,22 @@ def check_table(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
     raise_for_missing(X, island, columns)
 
 
-def exceeded(X: Matrix, island: Island, seed: bytes) -> Limbs:
-    """What a provider adds for every level: zero, or a word that nobody can guess."""
-    largest = float(np.abs(X).max())
-    if largest > 2.0 ** LEVELS[-1]:
+def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False) -> Limbs:
+    """What a provider adds for every level (of each column): zero, or a word that nobody can guess."""
+    largest = np.abs(X).max(axis=0 if by_column else None, keepdims=True).reshape(-1, 1)
+    if largest.max() > 2.0 ** LEVELS[-1]:
         raise RangeOverflow(
             f"{island.name}: a value exceeds 2^{LEVELS[-1]}; no number was sent",
             hint="give the study bounds, or other units",
         )
-    words = randomness.expand_words(seed, len(LEVELS), "atoll/sfpca/range")
-    out = np.zeros((fixedpoint.LIMBS, len(LEVELS)), np.uint64)
-    out[0] = np.where(largest > 2.0 ** np.array(LEVELS, dtype=np.float64), words, np.uint64(0))
+    above = (largest > 2.0 ** np.array(LEVELS, dtype=np.float64)).ravel()
+    words = randomness.expand_words(seed, len(above), "atoll/sfpca/range")
+    out = np.zeros((fixedpoint.LIMBS, len(above)), np.uint64)
+    out[0] = np.where(above, words, np.uint64(0))
     return out
 
 
-def smallest_cover(totals: Limbs) -> int:
-    """The lowest level that nobody exceeds."""
-    free = ~np.any(totals, axis=0)
-    return int(LEVELS[int(np.argmax(free))])
+def smallest_covers(totals: Limbs) -> tuple[int, ...]:
+    """The lowest level that nobody exceeds: of all values, or of each column."""
+    free = ~np.any(totals, axis=0).reshape(-1, len(LEVELS))
+    return tuple(int(LEVELS[i]) for i in np.argmax(free, axis=1))

@@ -32,7 +32,6 @@ from atoll.protocols.sfpca import covariance as gram
 from atoll.protocols.sfpca.bounds import effort, fitting, fitting_all
 from atoll.protocols.sfpca.covariance import Covariance, Policy, total_variance
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance
-from atoll.protocols.sfpca.moments import on_grid
 from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Job, Machine, Shared
 
 _EXTRA_BITS = 4
@@ -97,6 +96,8 @@ class RowCovariance(Covariance):
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """The form that suits the numbers of rows; opens the total variance."""
+    if inputs.standardize:
+        return await gram.correlation_covariance(machine, inputs, policy)
     if not prefers_rows(inputs.sizes, inputs.columns):
         return await gram.covariance(machine, inputs, policy)
     total = await total_variance(machine, inputs)
@@ -121,7 +122,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     own = None
     if inputs.moments is not None:
         assert inputs.moments.rows is not None, "the moments were taken without their rows"
-        own = on_grid(inputs.moments.rows, 0, f - t)
+        own = inputs.moments.rows.on(f - t)
     straight, turned, start = [], [], 0
     for owner, count in zip(inputs.providers, inputs.sizes, strict=True):
         rows: Any = None
@@ -130,7 +131,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
         start += count
         norm = ceil(log2(count * m) / 2) - t
         straight.append(machine.private(owner, rows, (count, m), f, 1 - t, norm))
-        across = None if rows is None else np.ascontiguousarray(rows.T)
+        across = None if rows is None else rows.T
         turned.append(machine.private(owner, across, (m, count), f, 1 - t, norm))
     sums = _column_sums(machine, inputs, own, f, t)
     form = RowCovariance(inputs, policy, total, tuple(straight), tuple(turned), sums, t)

@@ -11,6 +11,7 @@ import numpy as np
 from atoll.network import Address
 from atoll.protocols.released import PROVIDER
 from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.correlation import projection, score_bits
 from atoll.protocols.sfpca.direct import Found
 from atoll.protocols.sfpca.shared import Job, Machine
 from atoll.study.model import Study
@@ -30,6 +31,19 @@ def score_owners(study: Study) -> list[Address]:
     ]
 
 
+def row_fraction(found: Found) -> int:
+    """Fractional bits of a row's entries: standardising magnifies what is rounded away."""
+    return ROW_FRACTION if found.standardised is None else 60
+
+
+async def for_rows(machine: Machine, found: Found) -> Found:
+    """The matrix that projects rows before they are standardised, and its product with the mean."""
+    if found.standardised is None:
+        return found
+    WD, offset = await projection(machine, found.components, found.standardised)
+    return found._replace(components=WD, offset=offset)
+
+
 def score_job(machine: Machine, found: Found, m: int, owner: str, count: int, rows: Any) -> Job:
     """W X_i^T - offset for ``count`` rows that only their owner knows (elsewhere None)."""
     ones = None
@@ -42,8 +56,9 @@ def score_job(machine: Machine, found: Found, m: int, owner: str, count: int, ro
 
 
 def _job(machine: Machine, found: Found, m: int, owner: str, count: int, rows: Any, ones: Any) -> Job:
-    right = machine.private(owner, rows, (m, count), ROW_FRACTION, 1)
+    assert found.offset is not None, "rows are projected after for_rows"
+    right = machine.private(owner, rows, (m, count), row_fraction(found), 1)
     minus = machine.private(owner, ones, (1, count), _FACTOR_FRACTION, 2)
     # Neither a projected row nor a projected mean is longer than sqrt(m).
-    bits = 2 + ceil(log2(m) / 2)
+    bits = 2 + ceil(log2(m) / 2) if found.standardised is None else score_bits(m)
     return Job(((found.components, right), (found.offset, minus)), "deep", _SCORE_FRACTION, bits, "scores")

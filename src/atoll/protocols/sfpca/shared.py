@@ -178,6 +178,14 @@ class Machine(ABC):
         """The sum of the diagonal; local."""
 
     @abstractmethod
+    def diagonal(self, x: Shared) -> Shared:
+        """The diagonal as a column; local."""
+
+    @abstractmethod
+    def spread(self, x: Shared) -> Shared:
+        """The matrix with this column as its diagonal and zeros elsewhere; local."""
+
+    @abstractmethod
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         """The matrix, for every role, after every provider added uniform noise of so many bits."""
 

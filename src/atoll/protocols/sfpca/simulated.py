@@ -108,6 +108,14 @@ class Simulated(Machine):
     def trace(self, x: Shared, *, bits: int) -> Shared:
         return Shared((1, 1), x.fraction, bits, _objects([[int(np.trace(x.share))]]), _ALL)
 
+    def diagonal(self, x: Shared) -> Shared:
+        return Shared((x.shape[0], 1), x.fraction, x.bits, np.diagonal(x.share).reshape(-1, 1), _ALL)
+
+    def spread(self, x: Shared) -> Shared:
+        size = x.shape[0]
+        values = _objects(np.eye(size)) * x.share
+        return Shared((size, size), x.fraction, x.bits, values, _ALL)
+
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         return self._floats(x, smudge_bits)
 

@@ -60,6 +60,9 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     certificate.check()
     V = await leading(machine, H, Y, theta[:k], U[:, :k])
     W = await orthonormal_rows(machine, V)
+    values = np.maximum(theta, 0.0) * C.scale
+    if C.standardised is not None:
+        return Found(W, None, inputs.padding, values, C.total, certificate, C.standardised)
     Wu = await machine.product(
         (W, C.mean(machine)),
         ring="deep",
@@ -67,7 +70,7 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
         bits=1 + ceil(log2(inputs.columns) / 2),
         name="offset",
     )
-    return Found(W, Wu, 1.0, np.maximum(theta, 0.0) * C.scale, C.total, certificate)
+    return Found(W, Wu, 1.0, values, C.total, certificate)
 
 
 async def held_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:

@@ -1,0 +1,100 @@
+"""Components that stay encrypted: the handle that a fit with ``release="encrypted"`` leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll import codec
+from atoll.data.island import Island, as_islands
+from atoll.errors import ParameterError
+from atoll.network import Address
+from atoll.protocols.base import Learned, Outputs
+from atoll.protocols.sfpca.kept import Kept
+from atoll.protocols.sfpca.later import later, later_study
+from atoll.runtime.local import LocalEngine
+from atoll.study.model import Study
+
+
+class EncryptedModel:
+    """Every role's share of components and offset, and what they can do with them together.
+
+    No proper part of the shares says anything about the components. Here, in the local engine, all of
+    them lie in one process; ``share_of`` hands out a role's own, to be kept where that role keeps secrets.
+    """
+
+    def __init__(
+        self, study: Study, shares: Mapping[Address, bytes], engine: LocalEngine | None = None
+    ) -> None:
+        kept: dict[Address, Kept] = {a: codec.decode(share, Kept) for a, share in shares.items()}
+        holders = (*study.who("provider"), *study.who("coordinator"))
+        missing = [str(a) for a in holders if a not in kept]
+        if missing:
+            raise ParameterError(
+                f"the share of {missing[0]} is missing", hint="components cannot be used without all shares"
+            )
+        sessions = {one.session for one in kept.values()}
+        if len(sessions) != 1:
+            raise ParameterError(
+                "the shares come from different runs", hint="shares of one run belong together"
+            )
+        self.study = study
+        self.session = sessions.pop()
+        self.shape = next(iter(kept.values())).components.shape[:2]
+        self._shares = dict(shares)
+        self._engine = engine or LocalEngine()
+
+    @classmethod
+    def of_run(cls, study: Study, learned: Mapping[Address, Learned], engine: Any) -> EncryptedModel:
+        """The handle of a run, from what each role kept."""
+        shares = {a: one.inherent["share"] for a, one in learned.items() if "share" in one.inherent}
+        return cls(study, shares, engine)
+
+    def __repr__(self) -> str:
+        size = sum(map(len, self._shares.values()))
+        k, m = self.shape
+        return f"<EncryptedModel: {k} components of {m} columns in {len(self._shares)} shares, {size} bytes>"
+
+    def __reduce__(self) -> NoReturn:
+        raise ParameterError(
+            "an encrypted model is not stored whole: all shares in one file are the components",
+            hint="share_of(role) gives each role its own; EncryptedModel(study, shares) joins them again",
+        )
+
+    def share_of(self, address: Address) -> bytes:
+        """One role's share."""
+        return self._shares[address]
+
+    def project(self, islands: Any) -> dict[str, npt.NDArray[np.float64]]:
+        """Every island's rows times the components, minus the offset; each result reaches its owner only.
+
+        ``islands``: rows of some or all providers, by name, within the range of the fitted data. Only their
+        numbers are public. Signs are as the components have them, the same every time.
+        """
+        tables = as_islands(islands)
+        names = {a.party for a in self.study.who("provider")}
+        unknown = [name for name in tables if name not in names]
+        if unknown:
+            raise ParameterError(f"{unknown[0]!r} holds no share", hint=f"one of {', '.join(sorted(names))}")
+        # Who projects nothing takes part with no rows.
+        nothing = np.empty((0, self.shape[1]))
+        given = {name: tables.get(name) or Island(nothing, name=name) for name in names}
+        known = self._run({"scores": tuple(tables)}, given)
+        return {name: np.array(known["scores"][name]) for name in tables}
+
+    def open(self, to: str | Sequence[str] = ("provider",)) -> Outputs:
+        """Components, offset and column names, opened to roles or parties; shares are the same every time."""
+        receivers = (to,) if isinstance(to, str) else tuple(to)
+        return self._run({"components": receivers}, {})
+
+    def _run(self, release: Mapping[str, tuple[str, ...]], tables: Mapping[str, Island]) -> Outputs:
+        study = later_study(self.study, self.session, release)
+        outcome = self._engine.run(later(self._shares, with_rows=bool(tables)), study, tables)
+        known: Outputs = {}
+        for one in outcome.learned.values():
+            for name, value in one.outputs.items():
+                known[name] = {**known.get(name, {}), **value} if isinstance(value, dict) else value
+        return known

@@ -1,0 +1,231 @@
+"""Masks, truncation and smudging have the widths that the bounds of the run ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+from math import ceil, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.datasets import load_wine
+from tests.sfpca_runs import direct, encrypted, strict
+
+from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.product import Clearing, Layout, Ring
+from atoll.protocols.sfpca import parties, planner
+from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.columns import evenly_split
+from atoll.protocols.sfpca.direct import SMUDGE_MARGIN, Inputs
+from atoll.protocols.sfpca.direct import direct as direct_recipe
+from atoll.protocols.sfpca.rows import prefers_rows
+from atoll.protocols.sfpca.shared import Job
+from atoll.protocols.sfpca.strict import strict as strict_recipe
+
+# The table of go/product, which pins them.
+MODULI = [
+    0xFFFFFFFF58001,
+    0xFFFFFFFF00001,
+    0xFFFFFFFE88001,
+    0xFFFFFFFE40001,
+    0xFFFFFFFE20001,
+    0xFFFFFFFD98001,
+    0xFFFFFFFD78001,
+    0xFFFFFFFCA8001,
+]
+
+
+class Smudged(NamedTuple):
+    shape: tuple[int, int]
+    width: int
+    noise: Any
+
+
+class Seen:
+    """The widths of every product and opening of the runs inside one test."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.products: list[tuple[int, Job, Widths]] = []
+        self.smudged: list[Smudged] = []
+        smudge = go.smudge
+
+        def planned(count: int, job: Job, *, spare: int = 0) -> Widths:
+            plan = plan_for(count, job, spare=spare)
+            self.products.append((count, job, plan))
+            return plan
+
+        def noted(x: Any, width: int, seed: bytes, domain: bytes) -> Any:
+            out = smudge(x, width, seed, domain)
+            self.smudged.append(Smudged(x.shape[:2], width, go.to_ints(out) - go.to_ints(x)))
+            return out
+
+        monkeypatch.setattr(parties, "plan_for", planned)
+        monkeypatch.setattr(planner, "plan_for", planned)
+        monkeypatch.setattr(go, "smudge", noted)
+
+    def check_margins(self) -> None:
+        assert self.products
+        for count, job, plan in self.products:
+            clearing, ring = plan.clearing, plan.ring
+            assert clearing.parties == count
+            # Results times 2^shift, as they stand in the ring, stay below 2^value_bits ...
+            scale = max(x.fraction + y.fraction for x, y in job.terms)
+            x, y = job.terms[0]
+            shift = plan.shifts[0] - (scale - x.fraction - y.fraction)
+            assert clearing.value_bits >= job.bits + scale + shift, job.name
+            # ... masks are 64 bits wider than that, and still fit the ring with everybody's added up;
+            assert clearing.mask_bits >= clearing.value_bits + 64, job.name
+            assert clearing.mask_bits + log2(count) <= ring.log_q, job.name
+            # ... and 60 bits more than the noise are cut off.
+            assert clearing.truncate >= go.noise_bits(ring, count, clearing.right_bits) + 60, job.name
+            assert clearing.truncate == scale + shift - job.fraction, job.name
+            for matrix in (right for _, right in job.terms):
+                whole = matrix.bits + ceil(log2(matrix.shape[0] * matrix.shape[1]) / 2)
+                norm = whole if matrix.norm_bits is None else min(whole, matrix.norm_bits)
+                narrow = plan.layouts[0].block_cols < matrix.shape[1]
+                assert narrow or clearing.right_bits >= matrix.fraction + norm, job.name
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    return Seen(monkeypatch)
+
+
+def decaying(m: int = 46) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    return np.asarray(rng.normal(size=(200, m)) * np.sqrt(0.6 ** np.arange(m)) + 0.2)
+
+
+def uniform(values: Any, width: int, *, bins: int = 16) -> float:
+    """p-value of integers being uniform over [-2^(width-1), 2^(width-1)); 0 where one lies outside."""
+    places = [(int(v) + (1 << (width - 1))) * bins >> width for v in np.ravel(values)]
+    if min(places) < 0 or max(places) >= bins:
+        return 0.0
+    counts = np.bincount(places, minlength=bins)
+    expected = len(places) / bins
+    return float(chi2.sf(((counts - expected) ** 2 / expected).sum(), bins - 1))
+
+
+def test_the_margins_of_a_direct_run(seen: Seen) -> None:
+    X = load_wine().data
+    encrypted(lambda m, i, r: direct(m, i, 13, r), np.array_split(X, 3))
+    seen.check_margins()
+    # Both openings: the trace, and Z, over everything that rounding may have left since the rotation.
+    assert [s.shape for s in seen.smudged] == [(1, 1)] * 3 + [(13, 13)] * 3
+    roundings = 13 * 4 * (2 + ceil(log2(3)))
+    for smudged in seen.smudged[3:]:
+        assert smudged.width >= SMUDGE_MARGIN + log2(roundings)
+        assert uniform(smudged.noise, smudged.width) > 1e-7
+        # Twice the width would be another distribution: the test can tell.
+        assert uniform(smudged.noise, smudged.width + 1) < 1e-9
+
+
+def test_the_margins_of_a_strict_run(seen: Seen) -> None:
+    X = decaying()
+    encrypted(lambda m, i, r: strict(m, i, 2, r), [X[:120], X[120:]])
+    seen.check_margins()
+    assert {job.name for _, job, _ in seen.products} >= {"P C", "Gram matrix", "polynomial", "H X H^T", "tau"}
+    rho = 26
+    whole = [s for s in seen.smudged if s.shape == (rho, rho)]
+    assert len(whole) == 2
+    for smudged in whole:
+        assert smudged.width >= SMUDGE_MARGIN + log2(rho * 3 * 3)
+        assert uniform(smudged.noise, smudged.width) > 1e-7
+
+
+def public_inputs(recipe: str, names: tuple[str, ...]) -> Inputs:
+    """What is known before a run, for every form in which the data may be held."""
+    inputs = Inputs(1 << 20, 300, names, "nobody", None, None)
+    if recipe == "direct":
+        return inputs._replace(columns=20)
+    if recipe == "streamed rows":
+        sizes = (40,) * len(names)
+        assert prefers_rows(sizes, 6000)
+        return inputs._replace(n=sum(sizes), columns=6000, sizes=sizes)
+    if recipe == "columns":
+        return inputs._replace(n=500, split=evenly_split(names, 300, 500))
+    return inputs
+
+
+@pytest.mark.parametrize("count", [2, 50])
+@pytest.mark.parametrize("recipe", ["direct", "strict", "streamed rows", "columns"])
+def test_the_margins_for_any_number_of_parties(seen: Seen, count: int, recipe: str) -> None:
+    names = tuple(f"p{i}/provider" for i in range(count))
+    inputs = public_inputs(recipe, names)
+    machine = planner.Counted(names, total=0.5 if recipe == "direct" else inputs.columns / 8)
+    asyncio.run(
+        direct_recipe(machine, inputs, 5) if recipe == "direct" else strict_recipe(machine, inputs, 5)
+    )
+    assert len(seen.products) >= (4 if recipe == "direct" else 40)
+    seen.check_margins()
+
+
+# ---- the masks themselves ----
+
+
+def residues(message: bytes, ring: Ring, count: int) -> list[int]:
+    """Integers modulo Q, centred, from their packed residues."""
+    size = ring.residues_size(count) // ring.limbs
+    limbs = []
+    for limb in range(ring.limbs):
+        packed = int.from_bytes(message[limb * size : (limb + 1) * size], "little")
+        limbs.append([(packed >> (52 * i)) & (2**52 - 1) for i in range(count)])
+    moduli = MODULI[: ring.limbs]
+    Q = int(np.prod(np.array(moduli, dtype=object)))
+    parts = [Q // q * pow(Q // q, -1, q) for q in moduli]
+    values = [sum(limb[i] * part for limb, part in zip(limbs, parts, strict=True)) % Q for i in range(count)]
+    return [value - Q if value > Q // 2 else value for value in values]
+
+
+def masks(ring: Ring, clearing: Clearing, size: int = 64) -> tuple[list[int], Any]:
+    """What a refresh adds to the decryption share of zero, which is zero; and the share it keeps."""
+    layout = Layout(size, size, size, size, ring.degree // size // size, size)
+    second = bytes(layout.out_polys * ring.poly_size)
+    secret = go.Secret(ring, b"k" * 32)
+    message, share = secret.refresh(second, layout, clearing, b"m" * 32, b"")
+    return residues(message, ring, size * size), go.to_ints(share).ravel()
+
+
+def some_clearings() -> list[tuple[Ring, Clearing]]:
+    """The narrowest and the widest masks of a strict run in every ring it uses."""
+    names = [f"p{i}/provider" for i in range(3)]
+    plans: list[Widths] = []
+    machine = planner.Counted(names, total=15.0)
+    machine_plans: Callable[..., Any] = machine.products
+
+    async def noted(jobs: Any) -> Any:
+        plans.extend(plan_for(3, job) for job in jobs)
+        return await machine_plans(jobs)
+
+    machine.products = noted  # type: ignore[method-assign]
+    inputs = Inputs(1 << 12, 120, tuple(names), "nobody", None, None)
+    asyncio.run(strict_recipe(machine, inputs, 3))
+    out: list[tuple[Ring, Clearing]] = []
+    for name in sorted({plan.ring.name for plan in plans}):
+        found = sorted({p.clearing for p in plans if p.ring.name == name}, key=lambda c: c.mask_bits)
+        out += [(go.rings()[name], clearing) for clearing in {found[0], found[-1]}]
+    return out
+
+
+def test_masks_and_what_is_cut_off_are_uniform_over_their_widths() -> None:
+    clearings = some_clearings()
+    assert {ring.family for ring, _ in clearings} == {"wide", "deep"}
+    for ring, clearing in clearings:
+        made, kept = masks(ring, clearing)
+        width, cut = clearing.mask_bits, clearing.truncate
+        assert uniform(made, width) > 1e-5
+        assert uniform(made, width + 1) < 1e-9
+        # The digits that the truncation drops, from the highest to the lowest: 60 more than the noise has.
+        low = [value % (1 << cut) - (1 << (cut - 1)) for value in made]
+        assert uniform(low, cut) > 1e-5
+        for place in (0, cut // 2, cut - 4):
+            assert uniform([(v >> place) % 16 - 8 for v in low], 4) > 1e-5
+        # The share that goes on is minus the mask without those digits, rounded.
+        assert [-((value + (1 << (cut - 1))) >> cut) for value in made] == list(kept)
+        assert len(set(made)) == len(made)
+        # Neighbours have nothing to do with each other: differences of uniform numbers are triangular.
+        steps = [(b - a + (1 << width - 1)) % (1 << width) - (1 << width - 1) for a, b in pairwise(made)]
+        assert uniform(steps, width) > 1e-5

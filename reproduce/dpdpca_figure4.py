@@ -6,7 +6,7 @@ epsilon 0.5, delta 1/N; 70 % of the rows train, the rest test; k is the rank of 
 SVM sees rows projected on k components (gamma="scale", C=10). Precision, recall and F1 are means over the
 classes. CNAE-9 and ISOLET (one speaker group) are public data; in place of GISETTE stand generated tables
 with two classes: one of its size, without PrivateLocalPCA, which decomposes a matrix of all columns for
-each owner (two hours for one run), and one of a tenth of its rows and columns, with it.
+each owner (hours for one run), and one of a tenth of its rows and columns, with it.
 
 Rows have unit norm, as the noise assumes. Two more lines show the same noise on rows as they are: that
 noise is not sized for them.

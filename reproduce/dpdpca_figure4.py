@@ -6,7 +6,7 @@ epsilon 0.5, delta 1/N; 70 % of the rows train, the rest test; k is the rank of 
 SVM sees rows projected on k components (gamma="scale", C=10). Precision, recall and F1 are means over the
 classes. CNAE-9 and ISOLET (one speaker group) are public data; in place of GISETTE stand generated tables
 with two classes: one of its size, without PrivateLocalPCA, which decomposes a matrix of all columns for
-each owner (two hours for one run), and one of a tenth of its rows and columns, with it.
+each owner (hours for one run), and one of a tenth of its rows and columns, with it.
 
 Rows have unit norm, as the noise assumes. Two more lines show the same noise on rows as they are: that
 noise is not sized for them.
@@ -179,7 +179,7 @@ def one_task(name: str, title: str, samples: tuple[int, ...], run: int, seed: by
 
 
 def draw(lines: list[Line], titles: list[str]) -> Figure:
-    figure = Figure(figsize=(4.3 * len(titles), 8.6), layout="constrained")
+    figure = Figure(figsize=(max(4.3 * len(titles), 5.6), 8.6), layout="constrained")
     axes = figure.subplots(len(MEASURES), len(titles), squeeze=False, sharex="col")
     for row, name in zip(axes, MEASURES, strict=True):
         for one, title in zip(row, titles, strict=True):
@@ -189,7 +189,7 @@ def draw(lines: list[Line], titles: list[str]) -> Figure:
         one.set_title(title, fontsize=9.5)
     for one in axes[-1]:
         one.set_xlabel("samples per owner")
-    common.shared_legend(figure, axes.ravel(), 2)
+    common.shared_legend(figure, axes.ravel(), 2 if len(titles) > 1 else 1)
     return figure
 
 

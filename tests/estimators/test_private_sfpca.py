@@ -79,6 +79,8 @@ def test_rows_beyond_the_bounds_are_cut_and_not_refused() -> None:
         ({"colluders": 4}, "leave nobody whose noise counts"),
         ({"noise": "central"}, "take it away from published components"),
         ({"release": "scores"}, "scores without components are not offered"),
+        ({"release": "encrypted"}, "stay encrypted are not offered"),
+        ({"standardize": True}, "standardize is not possible with an epsilon"),
         ({"recipe": "strict"}, "may be indefinite"),
         ({"calibration": "paper"}, "calibration='paper' means nothing"),
     ],

@@ -27,6 +27,7 @@ from atoll.runtime.execute import run_study
         sfpca(),
         sfpca_scores(),
         sfpca(recipe="strict"),
+        private_sfpca(),
         sfpca_standardised(),
         sfpca_standardised_scores(),
         sfpca(recipe="strict", standardize=True),

@@ -102,6 +102,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
     bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
         SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
+        With epsilon, rows outside the ball around this box are cut to it.
     engine : LocalEngine, optional
         Where the roles run.
 

@@ -230,6 +230,12 @@ def check(study: Study) -> None:
             hint="release components to the providers too: they are private, and each projects its own rows",
             path=("release", "scores"),
         )
+    if study.receivers("encrypted"):
+        raise StudyError(
+            "with an epsilon, components that stay encrypted are not offered",
+            hint="release components: they are private",
+            path=("release", "encrypted"),
+        )
     wanted = asked(p, 1.0)
     assert wanted is not None
     release.check(study, wanted, len(study.who(PROVIDER)))

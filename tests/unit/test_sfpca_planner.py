@@ -27,7 +27,6 @@ from atoll.runtime.execute import run_study
         sfpca(),
         sfpca_scores(),
         sfpca(recipe="strict"),
-        private_sfpca(),
         sfpca_standardised(),
         sfpca_standardised_scores(),
         sfpca(recipe="strict", standardize=True),

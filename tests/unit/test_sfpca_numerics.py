@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
 from tests.sfpca_runs import direct, exponent_of, simulate, simulated, strict
 
-from atoll.errors import RangeOverflow, RunError
+from atoll.errors import ParameterError, RangeOverflow, RunError
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
@@ -159,3 +159,9 @@ def test_the_certificate_tells_right_from_wrong(spectrum: np.ndarray, good: bool
     exact = PCA(2).fit(X)
     error = np.sqrt(2 * (1 - np.abs(np.sum(result.components * exact.components_, axis=1)).min()))
     assert error < result.certificate.bound < 0.014
+
+
+def test_rows_too_alike_for_second_moments_in_doubles_are_refused() -> None:
+    rows = np.random.default_rng(5).normal(size=(300, 44)) * 0.6 ** np.arange(44) * 1e-4 + 0.9
+    with pytest.raises(ParameterError, match="differ too little"):
+        simulate(lambda m, i, r: strict(m, i, 2, r), blocks_of(rows, 3))

@@ -28,6 +28,8 @@ from atoll.protocols.sfpca.moments import check_moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
+_DOUBLE_BITS = 51
+"""Digits that sums of products in doubles have, with two to spare: none of what is kept is lost before."""
 HEADROOM = 1 + 2.0**-6
 """The trace is taken for a little more, so that rounded summands still add up to less than one."""
 
@@ -147,6 +149,11 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     mean_norm = sqrt(m / scale)  # columns are below one in magnitude
     mean_bits = max(0, ceil(log2(mean_norm)))
     entry_bits = max(1, ceil(log2(1 + 1 / scale)))
+    if f + entry_bits > _DOUBLE_BITS:
+        raise ParameterError(
+            "the rows differ too little, compared with their range, for second moments in doubles",
+            hint="give the columns' bounds as (low, high), close to the values",
+        )
     gram: Any = None
     high: Any = None
     low: Any = None

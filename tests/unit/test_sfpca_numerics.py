@@ -162,6 +162,6 @@ def test_the_certificate_tells_right_from_wrong(spectrum: np.ndarray, good: bool
 
 
 def test_rows_too_alike_for_second_moments_in_doubles_are_refused() -> None:
-    rows = np.random.default_rng(5).normal(size=(300, 44)) * 0.6 ** np.arange(44) * 1e-4 + 0.9
+    rows = np.random.default_rng(5).normal(size=(300, 44)) * 0.6 ** np.arange(44) * 1e-5 + 0.9
     with pytest.raises(ParameterError, match="differ too little"):
         simulate(lambda m, i, r: strict(m, i, 2, r), blocks_of(rows, 3))

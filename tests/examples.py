@@ -104,13 +104,6 @@ def sfpca_scores() -> Example:
     return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
-def private_sfpca(**parameters: Any) -> Example:
-    """Components to all, own scores to their owners; noise in everything that is opened."""
-    example = sfpca(**({"epsilon": 5.0, "delta": 1e-5, "bounds": 16.0} | parameters))
-    release = example.study.release | {"scores": ("provider",)}
-    return Example(structs.replace(example.study, release=release), example.islands)
-
-
 def sfpca_standardised() -> Example:
     """Standardised columns: a range of each is opened, and no offset."""
     return sfpca(standardize=True)
@@ -120,6 +113,13 @@ def sfpca_standardised_scores() -> Example:
     example = sfpca_scores()
     parameters = {**example.study.parameters, "standardize": True}
     return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
+def private_sfpca(**parameters: Any) -> Example:
+    """Components to all, own scores to their owners; noise in everything that is opened."""
+    example = sfpca(**({"epsilon": 5.0, "delta": 1e-5, "bounds": 16.0} | parameters))
+    release = example.study.release | {"scores": ("provider",)}
+    return Example(structs.replace(example.study, release=release), example.islands)
 
 
 def sfpca_columns(
@@ -257,10 +257,10 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "privatelocal": privatelocal,
     "sfpca": sfpca,
     "sfpca-scores": sfpca_scores,
-    "sfpca-private": private_sfpca,
-    "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     "sfpca-standardised": sfpca_standardised,
     "sfpca-standardised-scores": sfpca_standardised_scores,
+    "sfpca-private": private_sfpca,
+    "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     "sfpca-columns": sfpca_columns,
     "sfpca-columns-consumer": sfpca_columns_consumer,
     "sfpca-columns-scores": sfpca_columns_scores,

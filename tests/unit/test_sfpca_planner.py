@@ -27,19 +27,19 @@ from atoll.runtime.execute import run_study
         sfpca(),
         sfpca_scores(),
         sfpca(recipe="strict"),
-        private_sfpca(),
         sfpca_standardised(),
         sfpca_standardised_scores(),
         sfpca(recipe="strict", standardize=True),
+        private_sfpca(),
     ],
     ids=[
         "direct",
         "scores",
         "strict",
-        "private",
         "standardised",
         "standardised-scores",
         "standardised-strict",
+        "private",
     ],
 )
 def test_messages_and_rounds_are_exact_and_bytes_close(example: Example) -> None:

@@ -72,7 +72,7 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     if table is None:
         total = await _opened_trace(machine, S)
         u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
-        mean = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
+        mean: Shared | None = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
     else:
         S, unit, mean = table.R, 2.0**table.halvings, None
         total = table.varying / unit
@@ -101,7 +101,7 @@ async def turned_and_opened(
     C may be indefinite; the entries of ``mean`` are below one.
     """
     H = await joint_rotation(machine, inputs, inputs.columns)
-    wide = machine.beside([C] if mean is None else [C, mean])
+    wide = C if mean is None else machine.beside([C, mean])
     HC = await machine.product(
         (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
     )

@@ -40,7 +40,7 @@ def learns(study: Study) -> list[Disclosure]:
         said += _openings(role, p)
     said += _outputs(study, p)
     if p.epsilon is not None:
-        return said + _kept(study) + _private_caveats(p)
+        return said + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
     return said + _kept(study) + _common_caveats(p) + caveats(study, p)
 
@@ -125,7 +125,7 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
     total = "how many columns are not constant" if p.standardize else "the total variance"
     said = [
-        Disclosure(role, total if p.epsilon is None else f"{total}, noisy", kinds),
+        Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds),
         Disclosure(role, spectrum_words(p), kinds),
     ]
     if p.retries:
@@ -162,11 +162,6 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     return said
 
 
-def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
-    said = f"more than {p.colluders} colluding providers know more of the noise than the study's epsilon"
-    return [Disclosure(PROVIDER, f"{said} allows for")]
-
-
 def _kept(study: Study) -> list[Disclosure]:
     if not study.receivers("encrypted"):
         return []
@@ -174,6 +169,11 @@ def _kept(study: Study) -> list[Disclosure]:
         "a share of components and offset: random by itself; all providers and the coordinator, together, "
     )
     return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
+
+
+def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
+    said = f"more than {p.colluders} colluding providers know more of the noise than the study's epsilon"
+    return [Disclosure(PROVIDER, f"{said} allows for")]
 
 
 def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:

@@ -69,13 +69,13 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
 
     Every role decides for itself, so this rests on nothing but the study and the shape of the tables.
     """
-    if p.epsilon is not None:
-        return _private_attempt(m)
     if p.standardize and m > MAX_STANDARDISED:
         raise ParameterError(
             f"standardize=True is for up to {MAX_STANDARDISED} columns, the tables have {m}",
             hint="divide the columns by public numbers beforehand",
         )
+    if p.epsilon is not None:
+        return _private_attempt(m)
     if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
         if m > MAX_DIRECT:
             raise ParameterError(

@@ -208,14 +208,12 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
     rows = (await net.receive(RowCounts, hub)).n
-    given = bounds is not None or spending is not None
-    opened = () if given else await _agree_range(net, study, record, X, island, by_column=p.standardize)
-    if p.standardize:
-        X = ranges.units(bounds, opened).applied(X)
     m = len(agreed.names)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
     exact = p.standardize or attempts(p, k, m) == ("direct",)
     if spending is None:
+        opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
+        X = ranges.units(bounds, opened).applied(X) if p.standardize else X
         ready = Prepared(_range_for(p, bounds, opened, m), None, None)
     else:
         ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
@@ -231,7 +229,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), public.range, found)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -263,7 +261,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         await _common_scores(study, machine, public, found, None, turned)
     else:
         await own_scores(study, machine, public, found, None)
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), public.range, found)
+    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 

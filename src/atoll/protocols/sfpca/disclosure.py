@@ -40,7 +40,7 @@ def learns(study: Study) -> list[Disclosure]:
         said += _openings(role, p)
     said += _outputs(study, p)
     if p.epsilon is not None:
-        return said + _kept(study) + _private_caveats(p)
+        return said + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
     return said + _kept(study) + _common_caveats(p) + caveats(study, p)
 

@@ -161,7 +161,19 @@ def test_the_certificate_tells_right_from_wrong(spectrum: np.ndarray, good: bool
     assert error < result.certificate.bound < 0.014
 
 
-def test_rows_too_alike_for_second_moments_in_doubles_are_refused() -> None:
-    rows = np.random.default_rng(5).normal(size=(300, 44)) * 0.6 ** np.arange(44) * 1e-5 + 0.9
+def alike(spread: float) -> list[np.ndarray]:
+    rows = np.random.default_rng(5).normal(size=(300, 44)) * 0.6 ** np.arange(44) * spread + 0.9
+    return blocks_of(rows, 3)
+
+
+def test_the_certificate_knows_what_doubles_lost_of_rows_that_are_much_alike() -> None:
+    bounds = [
+        simulate(lambda m, i, r: strict(m, i, 2, r), alike(spread))[0].certificate.bound
+        for spread in (1e-2, 1e-5)
+    ]
+    assert bounds[0] < bounds[1] < 0.014
+
+
+def test_rows_too_alike_for_their_range_are_refused() -> None:
     with pytest.raises(ParameterError, match="differ too little"):
-        simulate(lambda m, i, r: strict(m, i, 2, r), blocks_of(rows, 3))
+        simulate(lambda m, i, r: strict(m, i, 2, r), alike(1e-7))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from atoll.errors import DataError
 from atoll.estimators.decomposition import PCA
+from atoll.randomness import expand_words
 from atoll.runtime.local import LocalEngine
 
 LATENCY, BANDWIDTH, ISLANDS = 0.02, 125e6, 6
@@ -50,7 +51,8 @@ def _varying(X: Floats) -> Floats:
 
 
 def _resampled(X: Floats) -> Floats:
-    return np.asarray(X[np.random.default_rng(9098).integers(0, len(X), 9098)])
+    words = expand_words(bytes(32), 9098, "atoll/bench/lung")
+    return np.asarray(X[words % np.uint64(len(X))])
 
 
 CASES = {

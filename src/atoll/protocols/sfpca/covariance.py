@@ -28,8 +28,9 @@ from atoll.protocols.sfpca.moments import check_moments
 from atoll.protocols.sfpca.shared import Job, Machine, Shared
 
 _TRACE_FRACTION = 96
+_WORD_BITS = 62
 _DOUBLE_BITS = 51
-"""Digits that sums of products in doubles have, with two to spare: none of what is kept is lost before."""
+"""Digits that sums of products in doubles have, with two to spare."""
 HEADROOM = 1 + 2.0**-6
 """The trace is taken for a little more, so that rounded summands still add up to less than one."""
 
@@ -63,6 +64,11 @@ class Covariance(ABC):
     def scale(self) -> float:
         """What C is divided by."""
         return self.total * HEADROOM
+
+    @property
+    def digits(self) -> int:
+        """Where Gram matrices are rounded: how many bits after the point are right."""
+        return self.policy.gram_fraction
 
     @property
     def row_error(self) -> float:
@@ -113,6 +119,12 @@ class GramCovariance(Covariance):
     u_columns: Shared
     u_rows: Shared
     mean_bits: int
+    entry_bits: int
+
+    @property
+    def digits(self) -> int:
+        """Of a matrix whose entries are large beside their deviations, doubles keep fewer than asked for."""
+        return min(self.policy.gram_fraction, _DOUBLE_BITS - self.entry_bits)
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
@@ -149,9 +161,9 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     mean_norm = sqrt(m / scale)  # columns are below one in magnitude
     mean_bits = max(0, ceil(log2(mean_norm)))
     entry_bits = max(1, ceil(log2(1 + 1 / scale)))
-    if f + entry_bits > _DOUBLE_BITS:
+    if f + entry_bits >= _WORD_BITS:
         raise ParameterError(
-            "the rows differ too little, compared with their range, for second moments in doubles",
+            "the rows differ too little, compared with their range, for their second moments",
             hint="give the columns' bounds as (low, high), close to the values",
         )
     gram: Any = None
@@ -170,7 +182,7 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
     turned = None if both is None else np.ascontiguousarray(both.T)
     columns = machine.private(None, turned, (m, 2), f, rows.bits, mean_bits + 1)
-    return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits)
+    return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits)
 
 
 @dataclass(frozen=True)

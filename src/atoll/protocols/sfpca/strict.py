@@ -51,7 +51,7 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     public = PublicTerms(
         inputs.columns,
         machine.parties,
-        policy.gram_fraction,
+        C.digits,
         policy.iterations,
         policy.schedule,
         C.row_error,

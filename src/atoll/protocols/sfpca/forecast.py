@@ -23,8 +23,8 @@ from atoll.study.model import Study
 
 _PROGRAM = 350_000_000
 """Bytes of the program itself with its libraries, keys and the tables of all rings."""
-_HEAP = 2
-"""Collected memory grows to twice what is in use before it is collected."""
+_IDLE = 512 << 20
+"""Bytes that the library keeps, at most, for the next step: as much as is in use, up to that."""
 _COPIES = 2.5
 """Copies of a table that a provider has at a time: as it came, as it is checked, and pieces on the grid."""
 
@@ -47,19 +47,23 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
     taken = planned_course(study, tries[0], given, rows, rates)
     costing = taken.plan.machine.costing
     held, width = zip(costing.memories, rows, strict=True), own_columns(study, d)
-    providers = [_HEAP * memory.most + int(8 * _COPIES * n * width) for memory, n in held]
-    server = _HEAP * costing.hub_memory.most
+    providers = [memory.most + int(8 * _COPIES * n * width) for memory, n in held]
+    server = costing.hub_memory.most
     return taken.plan.expected, Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
         costing.effort.hub,
-        _PROGRAM + sum(providers) + server,
-        _PROGRAM + max(providers),
-        _PROGRAM + server,
+        _memory(sum(providers) + server),
+        _memory(max(providers)),
+        _memory(server),
         tuple(_course(study, p, k, tries, taken, given, rows, rates)),
         tuple(_assumed(given, rows, rates)),
     )
+
+
+def _memory(used: int) -> int:
+    return _PROGRAM + used + min(used, _IDLE)
 
 
 def planned_course(

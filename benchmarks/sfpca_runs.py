@@ -69,7 +69,7 @@ def in_own_process(point: Point) -> Measured:
 def made_rows(point: Point) -> list[np.ndarray[Any, Any]]:
     """Rows with a falling spectrum in a basis of no particular direction, cut into islands."""
     draw = np.random.default_rng(0)
-    scale = np.maximum(0.8 ** np.arange(point.columns), 0.02)
+    scale = np.maximum(0.8 ** np.arange(point.columns), 0.001)
     X = draw.normal(size=(point.rows, point.columns))
     X *= scale
     v = draw.normal(size=point.columns)

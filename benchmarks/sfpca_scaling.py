@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, NullFormatter
 
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
@@ -195,8 +196,13 @@ def _draw(dimension: str, sizes: list[float], rows: dict[str, dict[str, float]],
     axes = figure.add_subplot()
     for name in ("seconds", "apart_seconds", "provider_cpu"):
         axes.loglog(sizes, [row[name] for row in rows.values()], marker="o", label=WORDS[name])
+    axes.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(dimension)
     axes.set_ylabel("seconds")
+    axes.grid(alpha=0.3, which="both")
     axes.legend(frameon=False)
     figure.savefig(folder / f"sfpca-{dimension}.png", dpi=150)
 

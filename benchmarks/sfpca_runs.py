@@ -69,7 +69,7 @@ def in_own_process(point: Point) -> Measured:
 def made_rows(point: Point) -> list[np.ndarray[Any, Any]]:
     """Rows with a falling spectrum in a basis of no particular direction, cut into islands."""
     draw = np.random.default_rng(0)
-    # Two dozen deviations that stand apart from each other and from the rest: every size is certified.
+    # Two dozen deviations that stand apart from each other and from the rest: up to 20 are certified.
     scale = np.maximum(1 - 0.04 * np.arange(point.columns), 0.01)
     X = draw.normal(size=(point.rows, point.columns))
     X *= scale

@@ -14,6 +14,8 @@ from tests.sfpca_runs import direct, exponent_of, simulate, simulated, strict
 
 from atoll.errors import ParameterError, RangeOverflow, RunError
 from atoll.protocols.sfpca.covariance import POLICIES
+from atoll.protocols.sfpca.direct import Inputs
+from atoll.protocols.sfpca.held import Held
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
 from atoll.protocols.sfpca.rotations import gaussians, rotation
@@ -177,3 +179,10 @@ def test_the_certificate_knows_what_doubles_lost_of_rows_that_are_much_alike() -
 def test_rows_too_alike_for_their_range_are_refused() -> None:
     with pytest.raises(ParameterError, match="differ too little"):
         simulate(lambda m, i, r: strict(m, i, 2, r), alike(1e-7))
+
+
+def test_no_repr_shows_rows_or_seeds() -> None:
+    inputs = Inputs(3, 2, ("a", "b"), "a", None, b"secret rotation seed")
+    held = Held(quick_moments(np.array([[77777, 1], [2, 3]])), np.array([[77777, 1]]))
+    assert "secret" not in repr(inputs)
+    assert "77777" not in repr(held)

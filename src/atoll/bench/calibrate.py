@@ -16,10 +16,10 @@ from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, 
 from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.sfpca.held import own_moments
 from atoll.protocols.sfpca.messages import ProductPart
 from atoll.protocols.sfpca.openings import floats
 from atoll.protocols.sfpca.parties import FAMILIES
-from atoll.protocols.sfpca.protocol import own_moments
 from atoll.protocols.sfpca.ranges import Range, check_table, declared
 from atoll.protocols.sfpca.rates import PythonRates, Rate, Rates, RingRates
 from atoll.protocols.sfpca.rotations import gaussians, rotation

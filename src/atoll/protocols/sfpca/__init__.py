@@ -1,6 +1,7 @@
 """SF-PCA: PCA in which nothing but the agreed output is ever opened; see the modules below.
 
-- :mod:`protocol`: roles, outputs and releases; :mod:`parameters`, :mod:`messages`, :mod:`disclosure`
+- :mod:`protocol`: the roles; :mod:`parameters`, :mod:`messages`, :mod:`disclosure`
+- :mod:`held`: what they know before the first encryption; :mod:`releases`: what is released at the end
 - :mod:`ranges`: the public range of the data; :mod:`moments`: a party's own sums
 - :mod:`direct`, :mod:`strict`: the recipes; :mod:`certificate`: how accurate the result is
 - :mod:`correlation`: standardised columns; :mod:`entrywise`: functions of secret numbers one by one

@@ -57,6 +57,9 @@ class Inputs(NamedTuple):
     """Where parties own columns: whose stand where, and this role's own."""
     standardize: bool = False
 
+    def __repr__(self) -> str:
+        return f"Inputs({self.n} x {self.columns}, {self.me})"  # the seed is that of a secret rotation
+
     @property
     def padding(self) -> float:
         """The next power of two over the number of rows: sums are divided by the former."""

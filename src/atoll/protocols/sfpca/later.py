@@ -24,11 +24,13 @@ from atoll.protocols.released import PROVIDER
 from atoll.protocols.sfpca import messages, parties, protocol
 from atoll.protocols.sfpca.certificate import Certificate
 from atoll.protocols.sfpca.direct import Found
+from atoll.protocols.sfpca.held import Public
 from atoll.protocols.sfpca.kept import Kept
 from atoll.protocols.sfpca.messages import RowCount, RowCounts
 from atoll.protocols.sfpca.moments import on_grid
 from atoll.protocols.sfpca.parameters import COORDINATOR
 from atoll.protocols.sfpca.ranges import Range, check_table
+from atoll.protocols.sfpca.releases import own_scores, release_model
 from atoll.protocols.sfpca.scores import ROW_FRACTION
 from atoll.protocols.sfpca.shared import Shared
 from atoll.study.model import Parameters, Party, Study
@@ -114,13 +116,13 @@ async def _steps(
     X: Matrix | None,
 ) -> Learned:
     range_ = Range(kept.exponent, np.array(kept.centre))
-    public = protocol.Public(kept.columns, kept.named, rows, range_, kept.components.shape[0])
+    public = Public(kept.columns, kept.named, rows, range_, kept.components.shape[0])
     found = restored(kept, machine.everybody)
     known: Outputs = {}
     if study.receivers("components"):
-        known |= (await protocol.release_model(study, machine, public, found))[0]
+        known |= (await release_model(study, machine, public, found))[0]
     if study.receivers("scores"):
-        known |= await protocol.own_scores(study, machine, public, found, X)
+        known |= await own_scores(study, machine, public, found, X)
     return learned(study, machine.net.me, protocol.OUTPUTS, known)
 
 

@@ -21,37 +21,24 @@ are the same roles and steps, and each party subtracts its own means.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from atoll import secure_sums
 from atoll.data.island import Island, Matrix
 from atoll.errors import CertificateRefused, MessageError
-from atoll.network import Address, Network, Record
-from atoll.privacy.dp_moments import deflate
+from atoll.network import Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
-from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
 from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
-from atoll.protocols.sfpca.certificate import Certificate
-from atoll.protocols.sfpca.columns import Deviations, Split, own_columns
 from atoll.protocols.sfpca.covariance import POLICIES
-from atoll.protocols.sfpca.direct import DATA_FRACTION, Found, Inputs, direct
+from atoll.protocols.sfpca.direct import Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns
 from atoll.protocols.sfpca.forecast import forecast
+from atoll.protocols.sfpca.held import Held, Public, own_sums, split_of
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
-from atoll.protocols.sfpca.moments import (
-    Moments,
-    Rows,
-    exact_moments,
-    on_grid,
-    quick_moments,
-    row_moments,
-    total_moments,
-)
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
     VERTICAL,
@@ -61,13 +48,21 @@ from atoll.protocols.sfpca.parameters import (
     components_for,
 )
 from atoll.protocols.sfpca.planner import expect
-from atoll.protocols.sfpca.private import Noisy, Prepared, private_direct
+from atoll.protocols.sfpca.private import Prepared, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS, Declared, Range
-from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
-from atoll.protocols.sfpca.shared import Floats
+from atoll.protocols.sfpca.releases import (
+    AnyMachine,
+    all_opened,
+    by_party,
+    common_scores,
+    model,
+    names_of,
+    own_scores,
+    project,
+    release_model,
+    send_public,
+)
 from atoll.protocols.sfpca.strict import strict
-from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.randomness import fresh_seed
 from atoll.study.model import Study
 
@@ -108,92 +103,6 @@ OUTPUTS = {
 }
 
 
-# Exact sums are added up as Python integers, once for each piece.
-_EXACT_ROWS, _QUICK_ROWS = 4096, 512
-
-
-class Public(NamedTuple):
-    """What every role knows before the first encryption."""
-
-    columns: tuple[str, ...]
-    named: bool
-    rows: tuple[int, ...]
-    range: Range
-    k: int
-    widths: tuple[int, ...] = ()
-    """Where islands hold columns: how many each of them has."""
-    noisy: Noisy | None = None
-    """With an epsilon: what the noise did to the covariance."""
-
-    @property
-    def n(self) -> int:
-        return schema.joint_rows(self.rows, self.widths)
-
-
-class Held(NamedTuple):
-    """What a provider has formed of its own table; the last only where islands hold columns."""
-
-    moments: Moments
-    deviations: Deviations | None = None
-
-
-# ---- steps ----
-
-
-def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
-    """A provider's own sums, on the public grid."""
-    if not public.widths:
-        keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
-        return Held(own_moments(X, public.range, exact, keep_rows))
-    A = on_grid(X - public.range.centre[own], public.range.exponent, DATA_FRACTION)
-    return Held(*own_columns(A, own.start, len(public.columns)))
-
-
-def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
-    """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
-    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
-    if keep_rows:
-        of_piece = row_moments
-    parts = [
-        of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
-        for start in range(0, len(X), step)
-    ]
-    rows = Rows(X, range_.centre, range_.exponent) if keep_rows else None
-    return total_moments(parts)._replace(rows=rows)
-
-
-def variances(found: Found, public: Public) -> Variances:
-    """Variances of the original columns, with scikit-learn's divisor."""
-    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
-    sigma = 0.0 if public.noisy is None else public.noisy.sigma
-    values = deflate(found.values, len(public.columns), sigma) * unit
-    explained = values[: public.k]
-    total = max(found.total_variance * unit, float(explained.sum()))
-    rest = min(public.n, len(public.columns)) - public.k
-    return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
-
-
-def certified(recipe: str, certificate: Certificate) -> Certified:
-    return Certified(recipe, certificate.bound, certificate.tau)
-
-
-def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
-    """Components with deterministic signs, and the offset of the original columns."""
-    signed = deterministic_signs(components)
-    whole = None if offset is None else signs(components) * offset[:, 0] * unit + signed @ centre
-    return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
-
-
-def signs(components: Floats) -> Floats:
-    """What turns the components into those with deterministic signs."""
-    return np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
-
-
-def project(X: Matrix, known: Outputs) -> Matrix:
-    """Z = X W^T - offset."""
-    return np.asarray(X @ known["components"].T - known["offset"])
-
-
 # ---- roles ----
 
 
@@ -222,9 +131,9 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
     model_, turned = await release_model(study, machine, public, found)
-    known = _opened(study, public, found, recipe) | model_
+    known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
-        known |= await _common_scores(study, machine, public, found, held, turned)
+        known |= await common_scores(study, machine, public, found, held, turned)
     else:
         known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
@@ -252,13 +161,13 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
-    names = _names(public, found)
+    names = names_of(public, found)
     for address in study.who(CONSUMER):
-        await _send_public(net, study, address, public, found, recipe, names)
+        await send_public(net, study, address, public, found, recipe, names)
     model_, turned = await release_model(study, machine, public, found)
-    known = _opened(study, public, found, recipe) | model_
+    known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
-        await _common_scores(study, machine, public, found, None, turned)
+        await common_scores(study, machine, public, found, None, turned)
     else:
         await own_scores(study, machine, public, found, None)
     known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
@@ -272,7 +181,7 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         known |= named(await net.receive(Variances, hub))
     if study.releases("n_samples", net.me):
         known |= named(await net.receive(SampleCount, hub))
-        known["rows"] = _by_party(study, (await net.receive(RowCounts, hub)).n)
+        known["rows"] = by_party(study, (await net.receive(RowCounts, hub)).n)
     if study.releases("certificate", net.me):
         known["certificate"] = named(await net.receive(Certified, hub))
     if study.releases("components", net.me):
@@ -332,12 +241,11 @@ def _range_session(net: Network, study: Study, record: Record, columns: int) -> 
 
 
 _Role = type[parties.Provider] | type[parties.Coordinator]
-_AnyMachine = parties.Provider | parties.Coordinator
 
 
 async def _find(
     net: Network, study: Study, record: Record, public: Public, role: _Role, held: Held | None
-) -> tuple[str, _AnyMachine, Found]:
+) -> tuple[str, AnyMachine, Found]:
     """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
     planned = attempts(p, public.k, m)
@@ -348,7 +256,7 @@ async def _find(
         await machine.set_up()
         seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
-        moments, split = None if held is None else held.moments, _split(study, net.me, public, held)
+        moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)
         inputs = Inputs(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
         )
@@ -364,118 +272,11 @@ async def _find(
     raise AssertionError("a study plans at least one attempt")
 
 
-def _split(study: Study, me: Address, public: Public, held: Held | None) -> Split | None:
-    """Whose columns stand where, with those of this role."""
-    if not public.widths:
-        return None
-    owners = tuple(str(a) for a in study.who(PROVIDER))
-    own = {str(me): held.deviations} if held is not None and held.deviations is not None else {}
-    return Split(public.n, owners, public.widths, DATA_FRACTION, own)
-
-
 def _under(record: Record, name: str) -> Record:
     def named_record(tag: str, draw: Callable[[], bytes]) -> bytes:
         return record(f"{name} {tag}", draw)
 
     return named_record
-
-
-def _opened(study: Study, public: Public, found: Found, recipe: str) -> Outputs:
-    """What every holder of shares has seen by now."""
-    seen = named(variances(found, public))
-    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
-    seen |= {"n_samples": public.n, "islands": tuple(a.party for a in study.who(PROVIDER))}
-    seen |= {"rows": _by_party(study, public.rows)}
-    return seen | {
-        "certificate": named(certified(recipe, found.certificate)),
-        "spectrum": found.values * unit,
-    }
-
-
-def _by_party(study: Study, rows: Sequence[int]) -> dict[str, int]:
-    return {a.party: n for a, n in zip(study.who(PROVIDER), rows, strict=True)}
-
-
-def _names(public: Public, found: Found) -> Names:
-    return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
-
-
-async def release_model(
-    study: Study, machine: _AnyMachine, public: Public, found: Found
-) -> tuple[Outputs, Floats]:
-    """Components and offset, for whom the study names, and the signs that were given to them."""
-    receivers = frozenset(str(a) for a in study.receivers("components"))
-    components = await machine.released(found.components, receivers)
-    offset = None if found.offset is None else await machine.released(found.offset, receivers)
-    if components is None:
-        return {}, np.ones(public.k)
-    names = _names(public, found)
-    return model(components, offset, names.offset_unit, public.range.centre, names), signs(components)
-
-
-async def _send_public(
-    net: Network, study: Study, to: Address, public: Public, found: Found, recipe: str, names: Names
-) -> None:
-    if study.releases("explained_variance", to):
-        await net.send(to, variances(found, public))
-    if study.releases("n_samples", to):
-        islands = tuple(address.party for address in study.who(PROVIDER))
-        await net.send(to, SampleCount(public.n, islands))
-        await net.send(to, RowCounts(public.rows))
-    if study.releases("certificate", to):
-        await net.send(to, certified(recipe, found.certificate))
-    if study.releases("components", to):
-        await net.send(to, names)
-
-
-# ---- scores ----
-
-
-async def _common_scores(
-    study: Study, machine: _AnyMachine, public: Public, found: Found, held: Held | None, turned: Floats
-) -> Outputs:
-    """W X^T of the rows that all islands have in common, released to whom the study names."""
-    receivers = frozenset(str(a) for a in study.receivers("scores"))
-    split = _split(study, machine.net.me, public, held)
-    mine = []
-    for job in score_jobs(machine, found.components, split) if receivers and split else ():
-        (made,) = await machine.products([job])
-        block = await machine.released(made, receivers)
-        if block is not None:
-            mine.append(block.T)
-    unit = 2.0**public.range.exponent * turned
-    return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
-
-
-async def own_scores(
-    study: Study, machine: _AnyMachine, public: Public, found: Found, X: Matrix | None
-) -> Outputs:
-    """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
-    rows = dict(zip(study.who(PROVIDER), public.rows, strict=True))
-    owners = [(address, rows[address]) for address in score_owners(study)]
-    mine: list[Floats] = []
-    m = len(public.columns)
-    unit = 2.0**public.range.exponent
-    if owners and found.standardised is not None:
-        # Secret scales are those of sums over the next power of two.
-        found, unit = await for_rows(machine, found), 1 / found.offset_factor
-    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
-        due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
-        own = None if X is None else _rows(X[start : start + SCORE_ROWS], public, found)
-        jobs = [
-            score_job(machine, found, m, str(a), count, own if a == machine.net.me else None)
-            for a, count in due
-        ]
-        for (address, _), made in zip(due, await machine.products(jobs), strict=True):
-            block = await machine.released(made, frozenset({str(address)}))
-            if block is not None:
-                mine.append(block.T * unit)
-    return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
-
-
-def _rows(X: Matrix, public: Public, found: Found) -> Any:
-    centred = X - public.range.centre
-    return np.ascontiguousarray(on_grid(centred, public.range.exponent, row_fraction(found)).T)
 
 
 def _check(study: Study) -> None:

@@ -3,20 +3,17 @@
     python -m reproduce.dpdpca_figure3 [--quick] [--runs 5] [--features 29] [--out FOLDER]
 
 The real protocols, cryptography included, on a generated table of 20,000 rows that is dealt out evenly.
-What counts is what the paper counts: for DPDPCA (and PPPCA, the exact form) one owner's average work, all
-work of proxy and data user, and transmission; for PrivateLocalPCA the work of all owners, one after
-another, and transmission. An owner's work is the elapsed time of its steps; what is left of the run's CPU
-time (encoding, adding, native threads) is counted for proxy and data user. Transmission is a model: 5 ms
-for each message that waits for another, and all bytes over one line of 1 Gbit/s.
+One thing is done at a time, so that all work can be told apart by roles; the seconds are those of a run with
+every party on a machine of its own, keys included, over links of 5 ms and 1 Gbit/s each.
 
-PrivateLocalPCA is shown twice: every local step in its turn, as published, and as Atoll runs it, with local
-steps ahead of the turn, so that only merging waits.
+PrivateLocalPCA is shown twice: every local step in its turn, as published (the local work of all adds up),
+and as Atoll runs it, with local steps ahead of the turn, so that only merging waits. Nothing else should
+run on the machine meanwhile.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -68,50 +65,28 @@ def settings(rows: int) -> dict[str, Options]:
     }
 
 
-def fitted(parts: list[Floats], options: Options) -> tuple[Transcript, float]:
-    """One run of the protocol, and the CPU time of everything in it."""
+def fitted(parts: list[Floats], options: Options) -> Transcript:
+    """One run of the protocol, with every role's clock."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the printed form says what it is; here we know
-        start = time.process_time()
-        transcript = atoll.PCA(COMPONENTS, **options).fit(parts).transcript_
-        return transcript, time.process_time() - start
+        engine = atoll.LocalEngine(LATENCY, BANDWIDTH, one_at_a_time=True)
+        return atoll.PCA(COMPONENTS, engine=engine, **options).fit(parts).transcript_
 
 
-def transmission(transcript: Transcript) -> float:
-    return transcript.rounds * LATENCY + transcript.bytes / BANDWIDTH
+def side_by_side(transcript: Transcript) -> float:
+    return transcript.apart_seconds
 
 
-def _owners_work(transcript: Transcript, but: str = "") -> list[float]:
-    """Seconds of the steps of each owner, without the step ``but``."""
-    return [
-        cost.step_seconds - cost.seconds.get(but, 0.0)
-        for name, cost in transcript.roles.items()
-        if name.rpartition("/")[2] in ("owner", "provider")
-    ]
+def one_after_another(transcript: Transcript) -> float:
+    """The same, but every owner's local step waits for the owner before."""
+    local = [cost.step_seconds - cost.seconds.get("merge", 0.0) for cost in transcript.roles.values()]
+    return transcript.apart_seconds + sum(local) - max(local)
 
 
-def at_once(transcript: Transcript, cpu: float) -> float:
-    """Owners work side by side: the average of theirs, and all the rest."""
-    work = _owners_work(transcript)
-    return float(np.mean(work)) + max(cpu - sum(work), 0.0) + transmission(transcript)
-
-
-def one_after_another(transcript: Transcript, cpu: float) -> float:
-    return cpu + transmission(transcript)
-
-
-def ahead_of_the_turn(transcript: Transcript, cpu: float) -> float:
-    """Only merging adds up over the owners."""
-    merging = sum(cost.seconds.get("merge", 0.0) for cost in transcript.roles.values())
-    beforehand = _owners_work(transcript, but="merge")
-    rest = max(cpu - merging - sum(beforehand), 0.0)
-    return float(np.mean(beforehand)) + merging + rest + transmission(transcript)
-
-
-CLOCKS: dict[str, dict[str, Callable[[Transcript, float], float]]] = {
-    IN_TURN: {IN_TURN: one_after_another, AHEAD: ahead_of_the_turn}
+CLOCKS: dict[str, dict[str, Callable[[Transcript], float]]] = {
+    IN_TURN: {IN_TURN: one_after_another, AHEAD: side_by_side}
 }
-"""What a run is counted as, where it is not ``at_once``."""
+"""What a run is counted as, where it is not only ``side_by_side``."""
 
 
 def measure(panel: str, table: Floats, owners: int, run: int) -> list[Line]:
@@ -119,18 +94,10 @@ def measure(panel: str, table: Floats, owners: int, run: int) -> list[Line]:
     parts = np.array_split(common.unit_rows(table), owners)
     found = []
     for name, options in settings(len(table)).items():
-        transcript, cpu = fitted(parts, options)
-        for line, clock in CLOCKS.get(name, {name: at_once}).items():
-            found.append(Line(panel, line, owners, "seconds", run, clock(transcript, cpu)))
+        transcript = fitted(parts, options)
+        for line, clock in CLOCKS.get(name, {name: side_by_side}).items():
+            found.append(Line(panel, line, owners, "seconds", run, clock(transcript)))
     return found
-
-
-def one_task(panel: str, features: int, owners: int, run: int) -> list[Line]:
-    """In a worker process, warm before anything is measured."""
-    table = common.generated_table(ROWS, features, 3)
-    if run < common.WORKERS:
-        measure(panel, table[:200], 3, run)
-    return measure(panel, table, owners, run)
 
 
 def draw(lines: list[Line], panel: str) -> Figure:
@@ -153,9 +120,10 @@ def main(arguments: list[str] | None = None) -> int:
     runs = chosen.runs or (QUICK_RUNS if chosen.quick else RUNS)
     panel = f"generated table, {ROWS:,} x {chosen.features}, epsilon {EPSILON}"
     counts = QUICK_OWNERS if chosen.quick else OWNERS
-    tasks = [(panel, chosen.features, owners, run) for run in range(runs) for owners in counts]
-    with common.stopwatch("figure 3"), common.workers() as pool:
-        lines = [line for found in pool.map(one_task, *zip(*tasks, strict=True)) for line in found]
+    table = common.generated_table(ROWS, chosen.features, 3)
+    measure(panel, table[:200], 3, 0)  # warm before anything counts
+    with common.stopwatch("figure 3"):
+        lines = [line for run in range(runs) for n in counts for line in measure(panel, table, n, run)]
     common.print_table(lines, "seconds", "owners")
     common.finish(draw(lines, panel), lines, chosen.out, "dpdpca_figure3", "owners")
     return 0

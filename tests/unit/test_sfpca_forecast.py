@@ -71,7 +71,7 @@ def test_memory_is_given_back_when_its_holder_dies() -> None:
     memory.touch(3)
     del first
     second = memory.hold(6)
-    assert (memory.now, memory.most) == (6, 8)
+    assert (memory.now, memory.most, memory.kept, memory.passing) == (6, 8, 6, 2)
     del second
 
 

@@ -22,10 +22,15 @@ _EXACT_ROWS = 4096
 
 
 class Memory:
-    """Bytes that one role holds: now, and at most."""
+    """Bytes that one role has: now, at most, and at most from step to step."""
 
     def __init__(self) -> None:
-        self.now = self.most = 0
+        self.now = self.most = self.kept = 0
+
+    @property
+    def passing(self) -> int:
+        """What single steps need beside what is kept."""
+        return self.most - self.kept
 
     def hold(self, size: int) -> Held:
         """Held until the returned object dies."""
@@ -42,6 +47,7 @@ class Held:
     def __init__(self, memory: Memory, size: int) -> None:
         self._memory, self._size = memory, size
         memory.now += size
+        memory.kept = max(memory.kept, memory.now)
         memory.touch(0)
 
     def __del__(self) -> None:

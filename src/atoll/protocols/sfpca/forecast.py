@@ -46,17 +46,16 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
     tries = attempts(p, k, d)
     taken = planned_course(study, tries[0], given, rows, rates)
     costing = taken.plan.machine.costing
-    held, width = zip(costing.memories, rows, strict=True), own_columns(study, d)
-    providers = [memory.most + int(8 * _COPIES * n * width) for memory, n in held]
-    server = costing.hub_memory.most
+    held = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
+    providers = [memory.most + own for memory, own in zip(costing.memories, held, strict=True)]
     return taken.plan.expected, Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
         costing.effort.hub,
-        _memory(sum(providers) + server),
+        _memory(sum(held) + _in_one_process(costing, rates.cores)),
         _memory(max(providers)),
-        _memory(server),
+        _memory(costing.hub_memory.most),
         tuple(_course(study, p, k, tries, taken, given, rows, rates)),
         tuple(_assumed(given, rows, rates)),
     )
@@ -64,6 +63,12 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
 
 def _memory(used: int) -> int:
     return _PROGRAM + used + min(used, _IDLE)
+
+
+def _in_one_process(costing: Costing, cores: int) -> int:
+    """What all keep, and as many steps as there are cores to do at a time."""
+    roles = [*costing.memories, costing.hub_memory]
+    return sum(role.kept for role in roles) + sum(sorted(role.passing for role in roles)[-cores:])
 
 
 def planned_course(

@@ -1,7 +1,9 @@
 """The privacy ledger of one island: what was spent on each of its data sets, and what may still be.
 
 A data set is whatever its owner declares to be one. The fingerprint of the rows is written beside each
-debit, not used as the key: a changed row, column or file does not give a fresh budget.
+debit, not used as the key: a changed row, column or file does not give a fresh budget. It is an HMAC under
+a secret of this ledger: equal rows have equal fingerprints here, and who reads an export, even one who
+knows all rows but one, cannot try out the last.
 
 ``debit`` commits before it returns, so that a release made after it can never be without its debit;
 a crash in between costs budget, never privacy. It runs in one immediate transaction: two processes
@@ -15,6 +17,7 @@ add/remove release counts for two rows.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import sqlite3
@@ -32,6 +35,7 @@ from atoll.privacy.accountant import Spent
 from atoll.privacy.calibration import check_delta, check_epsilon
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours, check_neighbours
+from atoll.randomness import fresh_seed
 
 _BUSY_SECONDS = 30.0
 _RETRY_SECONDS = 0.01
@@ -39,7 +43,8 @@ _RETRY_SECONDS = 0.01
 _TOLERANCE = 1e-9
 # Spending without a budget is shown at this delta.
 _REPORT_DELTA = 1e-6
-_VERSION = 1
+_VERSION = 2
+_EARLIER_VERSIONS = (0, 1)  # an empty file; fingerprints without a secret
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS data_set (
@@ -59,6 +64,10 @@ CREATE TABLE IF NOT EXISTS debit (
     made_at     REAL NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS debit_of_identity ON debit (identity);
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+) STRICT;
 """
 
 
@@ -137,7 +146,7 @@ class Ledger:
 
     def _read_version(self) -> int:
         version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        if version not in (0, _VERSION):
+        if version not in (*_EARLIER_VERSIONS, _VERSION):
             raise PrivacyError(
                 f"the ledger was written by another version ({version}, this one reads {_VERSION})",
                 hint="use the version of Atoll that wrote it",
@@ -145,10 +154,23 @@ class Ledger:
         return version
 
     def _create(self) -> None:
+        """Tables and secret; fingerprints that an earlier version wrote without one are put under it."""
         with self._transaction():
+            if self._read_version() == _VERSION:  # another process was faster
+                return
+            run = self._connection.execute
             for statement in filter(str.strip, _SCHEMA.split(";")):
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+                run(statement)
+            run("INSERT INTO meta VALUES ('secret', ?)", (fresh_seed(),))
+            for number, plain in run("SELECT number, fingerprint FROM debit").fetchall():
+                run("UPDATE debit SET fingerprint = ? WHERE number = ?", (self._under_secret(plain), number))
+            run(f"PRAGMA user_version = {_VERSION}")
+
+    def _under_secret(self, fingerprint: str) -> str:
+        if not fingerprint:
+            return ""
+        (secret,) = self._connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
+        return hmac.digest(secret, fingerprint.encode(), "sha256").hex()
 
     def __repr__(self) -> str:
         return f"Ledger({'in memory' if self.path is None else str(self.path)!r})"
@@ -211,11 +233,16 @@ class Ledger:
         fingerprint: str = "",
         study: str = "",
     ) -> Account:
-        """Write a release down before it is made, or refuse it. Returns the account after it."""
+        """Write a release down before it is made, or refuse it. Returns the account after it.
+
+        ``fingerprint``: a digest of the rows; what is written is its HMAC.
+        """
         _check_identity(identity)
         check_neighbours(neighbours)
-        wanted = Debit(release_id, identity, fingerprint, study, neighbours, Spent.of(costs), time.time())
+        spent = Spent.of(costs)
         with self._transaction():
+            keyed = self._under_secret(fingerprint)
+            wanted = Debit(release_id, identity, keyed, study, neighbours, spent, time.time())
             earlier = self._find(release_id)
             if earlier is None:
                 self._refuse_over_budget(wanted)

@@ -142,7 +142,7 @@ def noisy_integers(
 
 
 def fingerprint(X: Matrix) -> str:
-    """Of the rows, for the ledger's own record; it never leaves the island."""
+    """Of the rows, for the ledger alone, which puts it under a secret before it writes it down."""
     return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
 
 

@@ -247,12 +247,26 @@ class Ledger:
             if earlier is None:
                 self._refuse_over_budget(wanted)
                 self._write(wanted)
-            elif not _same_release(earlier, wanted):
-                raise PrivacyError(
-                    f"release {release_id} was debited before, for another data set or cost",
-                    hint="a new release needs a new id",
-                )
+            else:
+                self._refuse_another(earlier, wanted)
             return self.account(identity)
+
+    def _refuse_another(self, earlier: Debit, wanted: Debit) -> None:
+        """A release may be resumed: as it was, from the rows that its noise was drawn for."""
+        if not _same_release(earlier, wanted):
+            raise PrivacyError(
+                f"release {wanted.release_id} was debited before, for another data set or cost",
+                hint="a new release needs a new id",
+            )
+        if earlier.fingerprint != wanted.fingerprint:
+            cost = _account(earlier.identity, self.budget(earlier.identity), [earlier])
+            when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(earlier.made_at))
+            raise PrivacyError(
+                f"data set {earlier.identity!r}: its rows are not those that this release was debited for "
+                f"({when} UTC, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}); the same noise on other "
+                "rows would show what changed",
+                hint="bring the table back as it was, or start a new run, which is a new debit",
+            )
 
     def check(
         self, identity: str, release_id: str, costs: Sequence[Cost], neighbours: Neighbours = "add-remove"

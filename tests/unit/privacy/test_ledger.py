@@ -78,6 +78,15 @@ def test_the_same_release_is_charged_once_and_no_other_takes_its_id():
             ledger.debit(asked.pop("identity"), "r", asked.pop("costs"), **asked)
 
 
+def test_a_release_is_not_resumed_with_other_rows():
+    ledger = Ledger()
+    ledger.set_budget("d", 2.0, 1e-5)
+    ledger.debit("d", "r", ONE, study="s", fingerprint="before")
+    with pytest.raises(PrivacyError, match=r"not those that .* debited for \(.*epsilon 1 at delta 1e-05\)"):
+        ledger.debit("d", "r", ONE, study="s", fingerprint="after")
+    assert ledger.debit("d", "r", ONE, study="s", fingerprint="before").releases == 1
+
+
 def test_changed_rows_keep_what_was_spent():
     ledger = Ledger()
     ledger.set_budget("d", 1.0, 1e-5)

@@ -15,7 +15,15 @@ from tests.contract.test_roles import Tap
 from tests.examples import dpdpca, private_pppca, private_sfpca, privatelocal
 
 import atoll
-from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, PrivacyWarning, StudyError
+from atoll.errors import (
+    BudgetExceeded,
+    DataError,
+    ParameterError,
+    PartyLeft,
+    PrivacyError,
+    PrivacyWarning,
+    StudyError,
+)
 from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.ledger import Ledger
@@ -23,6 +31,7 @@ from atoll.privacy.mechanisms import Crowd
 from atoll.privacy.rehearsal import rehearse
 from atoll.protocols import protocol_of
 from atoll.runtime.execute import run_study
+from atoll.runtime.replay import replay
 
 OPTIONS = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
 
@@ -196,6 +205,26 @@ def test_what_cannot_be_released_is_refused_before_it_is_paid_for(build) -> None
             with pytest.raises((ParameterError, DataError)):
                 atoll.LocalEngine().run(protocol_of(study.protocol), study, islands_)
             assert first.name not in {debit.identity for debit in ledger.debits()}
+
+
+@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
+def test_a_role_is_not_resumed_on_a_table_that_changed(build) -> None:  # type: ignore[no-untyped-def]
+    example, tap = build(), Tap()
+    protocol = protocol_of(example.study.protocol)
+    with Ledger() as ledger:
+        for name, island in example.islands.items():
+            island.ledger, island.identity = ledger, name
+        atoll.LocalEngine().run(protocol, example.study, example.islands, observer=tap)
+        name, island = next(iter(example.islands.items()))
+        address = next(a for a in tap.records if a.party == name)
+        record, inbox = tap.records[address].drawn, tap.inboxes[address]
+        rows = island.features(island.columns).copy()
+        rows[-1] += 0.5
+        changed = atoll.Island(rows, name=name, columns=island.columns, identity=name, ledger=ledger)
+        with pytest.raises(PrivacyError, match="its rows are not those that this release was debited for"):
+            replay(protocol, example.study, address, changed, record, inbox)
+        assert replay(protocol, example.study, address, island, record, inbox)[1] == tap.outboxes[address]
+        assert len(ledger.debits(name)) == 1
 
 
 KILLED = """

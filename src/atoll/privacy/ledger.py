@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 import os
+import shlex
 import sqlite3
 import threading
 import time
@@ -31,7 +33,7 @@ from pathlib import Path
 from types import TracebackType
 
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
-from atoll.privacy.accountant import Spent
+from atoll.privacy.accountant import Spent, in_words
 from atoll.privacy.calibration import check_delta, check_epsilon
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours, check_neighbours
@@ -43,6 +45,8 @@ _RETRY_SECONDS = 0.01
 _TOLERANCE = 1e-9
 # Spending without a budget is shown at this delta.
 _REPORT_DELTA = 1e-6
+# Suggested where an owner allowed none.
+_USUAL_DELTA = "1e-5"
 _VERSION = 2
 _EARLIER_VERSIONS = (0, 1)  # an empty file; fingerprints without a secret
 
@@ -103,6 +107,18 @@ class Account:
     epsilon: float
     delta: float
     releases: int
+
+    def in_words(self, delta: float) -> str:
+        """What was spent, for the person who answers for the data set."""
+        epsilon = self.spent.epsilon(delta)
+        if epsilon == 0.0:
+            return "nothing was spent on it"
+        if math.isinf(epsilon):
+            return (
+                "no epsilon holds at delta 0: a release with a delta is among these, and the budget allows "
+                f"pure releases only (set-budget --delta {_USUAL_DELTA} allows both)"
+            )
+        return in_words(epsilon, delta, self.neighbours)
 
 
 class Ledger:
@@ -285,6 +301,8 @@ class Ledger:
         debits = self.debits(wanted.identity)
         _, before = _compose(debits)
         _, after = _compose([*debits, wanted])
+        if budget.delta == 0.0 and after.mu > 0.0:
+            raise self._pure_only(wanted, budget)
         reached = after.epsilon(budget.delta)
         if reached > budget.epsilon * (1.0 + _TOLERANCE):
             raise BudgetExceeded(
@@ -293,6 +311,16 @@ class Ledger:
                 f"over its budget of {budget.epsilon:.4g} (at delta {budget.delta:g})",
                 hint="ask for a smaller epsilon, or let the data set's owner raise the budget",
             )
+
+    def _pure_only(self, wanted: Debit, budget: Budget) -> BudgetExceeded:
+        which = "this release has a delta" if wanted.spent.mu > 0.0 else "earlier ones have a delta"
+        words = ["atoll", "ledger", "set-budget", str(self.path or "LEDGER"), wanted.identity]
+        words += ["--epsilon", f"{budget.epsilon:g}", "--delta", _USUAL_DELTA]
+        return BudgetExceeded(
+            f"data set {wanted.identity!r}: its budget of {budget.epsilon:.4g} is at delta 0, which allows "
+            f"pure releases only, and {which}",
+            hint=f"let the data set's owner allow a delta: {shlex.join(words)}",
+        )
 
     def _write(self, debit: Debit) -> None:
         self._connection.execute(

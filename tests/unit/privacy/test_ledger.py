@@ -55,10 +55,26 @@ def test_a_pure_budget_refuses_gaussian_noise():
     ledger = Ledger()
     ledger.set_budget("d", 1.0)
     ledger.debit("d", "a", [PureCost(0.6)])
-    with pytest.raises(BudgetExceeded, match="inf"):
+    with pytest.raises(
+        BudgetExceeded, match=r"budget of 1 is at delta 0, .* this release has a delta"
+    ) as refused:
         ledger.debit("d", "b", [GaussianCost(1e-6)])
+    assert refused.value.hint.endswith("atoll ledger set-budget LEDGER d --epsilon 1 --delta 1e-5")
     ledger.debit("d", "c", [PureCost(0.4)])
     assert ledger.account("d").spent == Spent(0.0, (0.4, 0.6))
+
+
+def test_a_pure_budget_set_after_gaussian_noise_says_what_stands_in_the_way(tmp_path):
+    with Ledger(tmp_path / "a ledger") as ledger:
+        ledger.debit("d", "a", ONE)
+        ledger.set_budget("d", 1.5)
+        with pytest.raises(
+            BudgetExceeded, match="pure releases only, and earlier ones have a delta"
+        ) as refused:
+            ledger.debit("d", "b", [PureCost(0.1)])
+        assert f"set-budget '{tmp_path}/a ledger' d --epsilon 1.5 --delta 1e-5" in refused.value.hint
+        account = ledger.account("d")
+        assert "no epsilon holds at delta 0" in account.in_words(account.delta)
 
 
 def test_the_same_release_is_charged_once_and_no_other_takes_its_id():

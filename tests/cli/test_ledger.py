@@ -115,3 +115,58 @@ def test_looking_at_a_ledger_that_is_not_there_is_an_error(folder: Path) -> None
     for command in ("show", "export"):
         assert atoll("ledger", command, "none.sqlite").code == ParameterError.exit_code
     assert not Path("none.sqlite").exists()
+
+
+def test_a_budget_without_a_delta_says_what_it_lacks(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    atoll("ledger", "set-budget", "ledger.sqlite", "north-icu", "--epsilon", "2")
+    refused = atoll("run", "study.toml", "--quiet")
+    assert refused.code == BudgetExceeded.exit_code
+    assert "allows pure releases only" in refused.err
+    assert "--epsilon 2 --delta 1e-5" in refused.err
+    assert "inf" not in refused.err
+    printed = atoll("review", "study.toml", "--json").out
+    assert "Infinity" not in printed
+    north = json.loads(printed)["privacy"]["accounts"][0]
+    assert (north["epsilon_after"], north["covered"]) == (None, False)
+    for form in ((), ("--markdown",)):
+        said = " ".join(atoll("review", "study.toml", *form).out.split())
+        assert "the budget allows pure releases only" in said
+        assert "over budget: the island will refuse" in said
+
+
+def test_a_ledger_whose_pure_budget_came_late_is_shown_in_plain_json(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    assert atoll("run", "study.toml", "--quiet").code == 0
+    atoll("ledger", "set-budget", "ledger.sqlite", "north-icu", "--epsilon", "2")
+    assert "Infinity" not in atoll("ledger", "show", "ledger.sqlite", "--json").out
+    assert spent()["north-icu"] is None
+    assert "no bound" in atoll("ledger", "show", "ledger.sqlite").out
+
+
+def test_a_pure_study_after_gaussian_ones_is_told_at_a_delta(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    assert atoll("run", "study.toml", "--quiet").code == 0
+    Path("study.toml").write_text(BOOKED.replace("delta = 1e-5\n", ""))
+    north = json.loads(atoll("review", "study.toml", "--json").out)["privacy"]["accounts"][0]
+    assert (north["budget"], north["delta"], north["covered"]) == (None, 1e-6, True)
+    assert 1.0 < north["epsilon_before"] < 1.3
+    assert north["epsilon_before"] < north["epsilon_after"] < north["epsilon_before"] + 1.0001
+    assert "improves a 50:50 guess" in north["after"]
+
+
+@pytest.mark.parametrize(
+    ("identities", "named"), [("", []), ('identities = { south = "south-icu" }\n', ["south"])]
+)
+def test_review_names_islands_without_an_identity(folder: Path, identities: str, named: list[str]) -> None:
+    Path("study.toml").write_text(PRIVATE + 'ledger = "ledger.sqlite"\n' + identities)
+    privacy = json.loads(atoll("review", "study.toml", "--json").out)["privacy"]
+    assert [account["island"] for account in privacy["accounts"]] == named
+    assert privacy["without_identity"] == [name for name in ("north", "south") if name not in named]
+    for form in ((), ("--markdown",)):
+        said = " ".join(atoll("review", "study.toml", *form).out.split())
+        assert "north: nobody said which data set its rows are" in said
+        assert 'add [local] identities = { north = "' in said
+        assert "None" not in said
+    refused = atoll("run", "study.toml")
+    assert refused.code == StudyError.exit_code

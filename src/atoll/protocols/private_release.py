@@ -331,24 +331,30 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
     """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
     plan = plan_of(study, asked, owners, features=2)
     crowd = plan.crowd
-    spent = Spent.of(stage.cost for stage in plan.stages)
-    neighbours = (
-        "whether any one row is in the data at all (neighbours: add-remove)"
-        if asked.neighbours == "add-remove"
-        else "the content of any one row, not the number of rows (neighbours: replace)"
-    )
     missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
-    meaning = in_words(asked.epsilon, asked.delta, asked.neighbours)
     reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"
-    delta = f", delta {asked.delta:g}" if asked.delta is not None else " (pure)"
     return [
-        f"epsilon {spent.epsilon(asked.delta):.4g}{delta}: {meaning}",
-        f"protected: {neighbours}",
+        *promise([stage.cost for stage in plan.stages], asked.delta, asked.neighbours),
         (
             f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
         ),
         f"{reach}; {rows_words(asked.rows)}",
+    ]
+
+
+def promise(costs: Sequence[Cost], delta: float | None, neighbours: Neighbours) -> list[str]:
+    """What releases of these costs mean for one row, for the person who signs."""
+    epsilon = Spent.of(costs).epsilon(delta)
+    protected = (
+        "whether any one row is in the data at all (neighbours: add-remove)"
+        if neighbours == "add-remove"
+        else "the content of any one row, not the number of rows (neighbours: replace)"
+    )
+    kind = f", delta {delta:g}" if delta is not None else " (pure)"
+    return [
+        f"epsilon {epsilon:.4g}{kind}: {in_words(epsilon, delta, neighbours)}",
+        f"protected: {protected}",
     ]
 
 

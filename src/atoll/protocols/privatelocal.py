@@ -252,8 +252,9 @@ def _guarantee(p: PrivateLocalParameters) -> str:
     stated = f"epsilon={p.epsilon:g}, delta={p.delta:g}"
     if p.calibration == "paper":
         return (
-            f"noise as published for {stated}, sized for moments that a row moves by 1: a replaced row moves "
-            "them by sqrt(2), and with one row more or less the exact numbers of rows tell"
+            f"not differentially private as stated: noise as published for {stated}, sized for moments that "
+            "a row moves by 1; a replaced row moves them by sqrt(2), and with one row more or less the exact "
+            "numbers of rows tell"
         )
     return f"each owner's own noise makes it private with {stated}, {p.neighbours}, whoever colludes"
 
@@ -269,7 +270,17 @@ def _count_words(p: PrivateLocalParameters) -> str:
 def terms(study: Study) -> PrivacyTerms:
     """What the study promises, for reviews and ledgers."""
     p = study.read_parameters(PrivateLocalParameters)
-    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, costs(p), (_guarantee(p),))
+    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, costs(p), tuple(_terms_words(p)))
+
+
+def _terms_words(p: PrivateLocalParameters) -> list[str]:
+    if p.calibration == "paper":
+        return [_guarantee(p)]
+    return [
+        *private.promise(costs(p), p.delta, p.neighbours),
+        "noise: discrete Gaussian, the whole of it from every owner; it suffices whoever colludes",
+        f"components and variances are of {_row_words(p)}, not centred",
+    ]
 
 
 def check(study: Study) -> None:

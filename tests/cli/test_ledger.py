@@ -84,13 +84,31 @@ def test_review_says_the_budget_before_and_after_in_words(folder: Path) -> None:
     assert "Results are exact" not in text
 
 
-def test_review_says_that_the_published_form_is_not_private(folder: Path) -> None:
-    paper = PRIVATE.replace('protocol = "dpdpca"', 'protocol = "dpdpca"\nsecure_sum = "paillier"')
-    Path("study.toml").write_text(paper.replace("epsilon = 1.0", 'calibration = "paper"\nepsilon = 1.0'))
+PAPER = PRIVATE.replace("epsilon = 1.0", 'calibration = "paper"\nepsilon = 1.0')
+PAPER_FORMS = {
+    "dpdpca": PAPER.replace('protocol = "dpdpca"', 'protocol = "dpdpca"\nsecure_sum = "paillier"'),
+    "privatelocal": PAPER.replace('"dpdpca"', '"privatelocal"')
+    .replace("row_norm = 4.0\n", "")
+    .replace('[[party]]\nname = "relay"\nrole = "proxy"\n', ""),
+}
+
+
+@pytest.mark.parametrize("protocol", PAPER_FORMS)
+def test_a_published_form_is_never_called_private(folder: Path, protocol: str) -> None:
+    Path("study.toml").write_text(PAPER_FORMS[protocol])
     assert "not differentially private as stated" in " ".join(atoll("review", "study.toml").out.split())
     text = atoll("review", "study.toml", "--markdown").out
-    assert "Not differentially private as stated" in text
+    assert "Not differentially private as stated" in text.split("## Residual risks")[1]
     assert "Releases are differentially private" not in text
+    finished = atoll("run", "study.toml", "--json")
+    assert finished.code == 0, finished.err
+    assert finished.err.startswith("warning: not differentially private as stated: ")
+    json.loads(finished.out)
+
+
+def test_a_study_that_keeps_its_promise_runs_without_a_warning(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    assert atoll("run", "study.toml", "--quiet").err == ""
 
 
 @pytest.mark.parametrize(

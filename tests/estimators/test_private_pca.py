@@ -278,5 +278,5 @@ def test_an_owner_may_leave_during_the_first_stage_and_not_later() -> None:
         return run_study(example.study, example.islands, engine=atoll.LocalEngine(faults=faults)).result
 
     assert without(5)["components"].shape == (2, 4)
-    with pytest.raises(PartyLeft, match="island-3 left between two stages"):
+    with pytest.raises(PartyLeft, match="island-3 left after an earlier sum was opened"):
         without(11)

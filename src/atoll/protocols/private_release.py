@@ -23,7 +23,7 @@ import numpy as np
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
-from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, StudyError
+from atoll.errors import BudgetExceeded, DataError, ParameterError, PrivacyError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy import dp_moments as dp
@@ -96,16 +96,31 @@ def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
     return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
 
 
-def check(study: Study, asked: Private, owners: int) -> None:
+def check(study: Study, asked: Private, owners: int, *, adder_apart: bool = False) -> None:
     """Refuse what cannot be private, before anybody approves the study."""
     plan = plan_of(study, asked, owners, features=2)
     for stage in plan.stages:
         _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
+    _check_coalition(study, plan.crowd, adder_apart=adder_apart)
     if study.sum_options.get("encoding") == "exponent":
         raise StudyError(
             "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
             hint="a private study needs encoding='packed'",
             path=("sum", "encoding"),
+        )
+
+
+def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
+    """A coalition that the noise is made for must see sums only: a single input carries one share of it."""
+    method = secure_sums.chosen(study)
+    options = secure_sums.read_options(method, study.sum_options)
+    most = method.withstands(crowd.owners, options, adder_apart=adder_apart)
+    if crowd.colluders > most and crowd.honest > 1:
+        raise StudyError(
+            f"the noise is for {crowd.colluders} colluding owner(s), the secure sum withstands {most}: with "
+            "whoever opens the sum they would see single inputs, each with only a part of the noise",
+            hint="secure_sum = 'shares' or 'lattice' (collective key), fewer colluders, or noise = 'local'",
+            path=("study", "secure_sum"),
         )
 
 
@@ -223,6 +238,15 @@ class Debits:
                 ledger.close()
 
 
+def refuse_ledger(island: Island) -> None:
+    """A published form releases nothing of an island that keeps a ledger."""
+    if island.ledger is not None:
+        raise PrivacyError(
+            f"{island.name}: calibration='paper' keeps no privacy promise that its ledger could account for",
+            hint="use calibration='analytic', or no ledger for data that need no protection",
+        )
+
+
 async def contribute(
     net: Network, sums: SecureSum, plan: dp.Plan, X: Matrix, receiver: Address, record: Record
 ) -> dp.Centre:
@@ -252,9 +276,8 @@ async def receive(
     net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
 ) -> tuple[dp.PrivateMoments, dp.Centre]:
     """The receiver's part of every stage: it opens noisy sums and nothing else."""
-    centre, before = await receive_centre(net, sums, plan, owners)
+    centre, present = await receive_centre(net, sums, plan, owners)
     total = await sums.total(plan.moments.name, plan.moments.noise.size)
-    present = _unchanged(before, sums.present)
     moments = dp.finish_moments(
         plan, centre, np.array(fixedpoint.to_integers(total), dtype=object), len(present)
     )
@@ -266,25 +289,14 @@ async def receive_centre(
 ) -> tuple[dp.Centre, frozenset[Address]]:
     """The receiver's part of every stage before the last: the public centre, and who was there."""
     centre: dp.Centre | None = None
-    present: frozenset[Address] | None = None
     for stage in plan.stages[:-1]:
         total = await sums.total(stage.name, stage.noise.size)
-        present = _unchanged(present, sums.present)
-        centre = await net.compute(finish, plan, stage.name, centre, total, len(present))
+        sums.require(sums.present)  # never are the sums of two sets of owners opened in one run
+        centre = await net.compute(finish, plan, stage.name, centre, total, len(sums.present))
         message = PublicCentre(centre.point, centre.count, centre.radius)
-        await net.broadcast([a for a in owners if a in present], message)
+        await net.broadcast([a for a in owners if a in sums.present], message)
     assert centre is not None
-    assert present is not None
-    return centre, present
-
-
-def _unchanged(before: frozenset[Address] | None, after: frozenset[Address]) -> frozenset[Address]:
-    if before is not None and before != after:
-        raise PartyLeft(
-            f"{', '.join(sorted(a.party for a in before - after))} left between two stages",
-            hint="what was released so far is spent: a new run without it is a new debit",
-        )
-    return after
+    return centre, sums.present
 
 
 def stage_lengths(plan: dp.Plan) -> list[int]:

@@ -188,6 +188,8 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     debits = private.Debits(study, island, p.neighbours, list(costs(p)), record)
     if p.calibration == "analytic":
         debits.ask()  # before anything leaves
+    else:
+        private.refuse_ledger(island)
     agreed = await handshake.announce(net, island, user, p.columns, None)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     turn = owners.index(net.me)

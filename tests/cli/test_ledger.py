@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.running import atoll
 
-from atoll.errors import BudgetExceeded, ParameterError, StudyError
+from atoll.errors import BudgetExceeded, ParameterError, PrivacyError, StudyError
 
 PRIVATE = """\
 [study]
@@ -104,6 +104,13 @@ def test_a_published_form_is_never_called_private(folder: Path, protocol: str) -
     assert finished.code == 0, finished.err
     assert finished.err.startswith("warning: not differentially private as stated: ")
     json.loads(finished.out)
+
+
+@pytest.mark.parametrize("protocol", PAPER_FORMS)
+def test_review_says_that_a_published_form_is_refused_beside_a_ledger(folder: Path, protocol: str) -> None:
+    Path("study.toml").write_text(PAPER_FORMS[protocol] + 'ledger = "ledger.sqlite"\n')
+    assert "an island with a ledger refuses a run" in " ".join(atoll("review", "study.toml").out.split())
+    assert atoll("run", "study.toml").code == PrivacyError.exit_code
 
 
 def test_a_study_that_keeps_its_promise_runs_without_a_warning(folder: Path) -> None:

@@ -76,7 +76,8 @@ def identity_missing(island: str) -> str:
 
 def _why_no_accounts(terms: PrivacyTerms, local: Local) -> str | None:
     if not terms.costs:
-        return "nothing is promised, so nothing is booked"
+        refused = "" if local.ledger is None else ", and an island with a ledger refuses a run"
+        return f"nothing is promised, so nothing is booked{refused}"
     if local.ledger is None:
         return "no ledger is named here, and a run is refused without: add [local] ledger and identities"
     return None

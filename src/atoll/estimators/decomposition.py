@@ -106,8 +106,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     engine : LocalEngine, optional
         Where the roles run.
 
-    With ``protocol="sfpca"`` there is no ``mean_``: nobody learns it. ``offset_`` (components times mean)
-    takes its place, ``certificate_`` says how accurate the components are, and with ``release="scores"``
+    With ``protocol="sfpca"`` there is no ``mean_``: it is not released. ``offset_`` (components times mean)
+    takes its place (with as many components as columns it gives the mean), ``certificate_`` says how accurate the components are, and with ``release="scores"``
     ``scores_`` holds each island's projections and there are no components. With ``standardize=True`` nobody
     learns the columns' standard deviations: ``components_`` are those of the standardised columns, without
     ``offset_`` and ``transform``; ``release="scores"`` gives projections.
@@ -402,7 +402,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     def _check_mean(self, what: str) -> None:
         if self.protocol == "sfpca":
             raise NotReleased(
-                f"{what} needs the mean of each column, which protocol='sfpca' shows to nobody",
+                f"{what} needs the mean of each column, which protocol='sfpca' does not release",
                 hint=("" if self.standardize else "transform works without it; ")
                 + "protocol='pppca' gives the mean",
             )

@@ -38,7 +38,7 @@ def learns(study: Study) -> list[Disclosure]:
     said = [*_columns(study), *_set_up(), *(_range(study, p) if p.epsilon is None else _centre(study))]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
-    said += _outputs(study, p)
+    said += _outputs(study, p) + _all_components(study, p)
     if p.epsilon is not None:
         return said + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
@@ -160,6 +160,32 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
             more = (messages.RowCounts,) if output == "n_samples" else ()
             said.append(Disclosure(CONSUMER, words, (kind, *more)))
     return said
+
+
+def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """As many components as columns are an orthogonal matrix, which can be turned back."""
+    k, columns = p.n_components, p.columns
+    if k is not None and columns is not None and k < len(columns):
+        return []
+    certain = k is None or columns is not None
+    when = "all components" if certain else f"where the tables have no more than {k} columns, the components"
+    return [Disclosure(role, f"{when} {_inverted(p)}") for role in _component_holders(study)]
+
+
+def _component_holders(study: Study) -> list[str]:
+    """Roles that are given components, or can solve their scores for them."""
+    holders = {a.role for a in study.receivers("components")}
+    if study.receivers("scores") and study.partition != VERTICAL:
+        holders.add(PROVIDER)
+    return sorted(holders)
+
+
+def _inverted(p: SFPCAParameters) -> str:
+    if p.epsilon is not None:
+        return "give, with their variances, all noisy second moments"
+    if p.standardize:
+        return "give, with their variances, the correlation matrix"
+    return "give, with their variances, the joint covariance and, with the offset, the mean of each column"
 
 
 def _kept(study: Study) -> list[Disclosure]:

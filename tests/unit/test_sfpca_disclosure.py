@@ -1,0 +1,55 @@
+"""What ``atoll review`` says of SF-PCA, against what a party can work out of what it receives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.examples import EXAMPLES, Example, private_sfpca, sfpca, sfpca_scores
+
+from atoll.runtime.execute import run_study
+from atoll.runtime.review import review_study
+
+ALL = "give, with their variances, "
+
+
+def said(example: Example, role: str) -> str:
+    reviewed = {r.role: r for r in review_study(example.study).roles}[role]
+    return "\n".join((*reviewed.learns, *reviewed.caveats))
+
+
+# ---- as many components as columns ----
+
+
+@pytest.mark.parametrize("n_components", [None, 4])
+def test_all_components_give_mean_and_covariance_and_the_review_says_so(n_components: int | None) -> None:
+    columns = ("age", "dose", "weight", "stay")
+    example = sfpca(n_components=n_components, columns=columns)
+    result = run_study(example.study, example.islands).result
+    W = result["components"]
+    X = np.vstack([island.features(columns) for island in example.islands.values()])
+    np.testing.assert_allclose(W.T @ result["offset"], X.mean(axis=0), atol=1e-9)
+    np.testing.assert_allclose(W.T * result["explained_variance"] @ W, np.cov(X.T), atol=1e-9)
+    for role in ("provider", "consumer"):
+        assert f"all components {ALL}the joint covariance and, with the offset, the mean" in said(
+            example, role
+        )
+    assert ALL not in said(example, "coordinator")  # is given no components
+
+
+def test_the_number_of_columns_decides_whether_components_can_be_turned_back() -> None:
+    named: dict[str, Any] = {"columns": ("age", "dose", "weight")}
+    assert ALL not in said(sfpca(**named), "provider")
+    assert f"where the tables have no more than 2 columns, the components {ALL}" in said(sfpca(), "provider")
+
+
+def test_scores_that_were_solved_give_the_same() -> None:
+    assert ALL in said(sfpca_scores(), "provider")
+    assert ALL not in said(EXAMPLES["sfpca-columns-scores"](), "provider")
+
+
+def test_standardised_or_noisy_components_give_what_they_are_made_of() -> None:
+    assert f"{ALL}the correlation matrix" in said(sfpca(standardize=True), "consumer")
+    assert "the mean of each column" not in said(sfpca(standardize=True), "consumer")
+    assert f"{ALL}all noisy second moments" in said(private_sfpca(), "consumer")

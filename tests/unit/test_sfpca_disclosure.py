@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.examples import EXAMPLES, Example, private_sfpca, sfpca, sfpca_scores
 
+from atoll.report.assessment import as_markdown
 from atoll.runtime.execute import run_study
 from atoll.runtime.review import review_study
 
@@ -53,3 +54,22 @@ def test_standardised_or_noisy_components_give_what_they_are_made_of() -> None:
     assert f"{ALL}the correlation matrix" in said(sfpca(standardize=True), "consumer")
     assert "the mean of each column" not in said(sfpca(standardize=True), "consumer")
     assert f"{ALL}all noisy second moments" in said(private_sfpca(), "consumer")
+
+
+# ---- how contributions travel ----
+
+
+@pytest.mark.parametrize(
+    ("example", "summed"),
+    [(sfpca(), "the range of the data"), (private_sfpca(), "the private centre"), (sfpca(bounds=64.0), None)],
+)
+def test_encryption_hides_contributions_and_a_secure_sum_only_what_it_adds(
+    example: Example, summed: str | None
+) -> None:
+    text = as_markdown(review_study(example.study))
+    assert "travels encrypted, under a collective key" in text
+    assert "travels only inside a secure sum" not in text
+    assert ("ecure sum" in text) == (summed is not None)
+    if summed is not None:
+        assert f"For {summed} there is a secure sum (`shares`): " in text
+        assert f"Secure sum `shares` (for {summed} only): " in text

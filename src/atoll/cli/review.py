@@ -82,8 +82,11 @@ def show(review: Review, screen: Console) -> None:
         screen.print()
     screen.print("[bold]What this rests on[/]")
     screen.print(escape(review.adversary))
+    if review.protection:
+        screen.print(escape(review.protection))
     if review.trust:
-        screen.print(escape(f"{review.secure_sum}: {review.trust}"))
+        scope = f" (for {review.summed} only)" if review.summed else ""
+        screen.print(escape(f"{review.secure_sum}{scope}: {review.trust}"))
     _warn(review, screen)
     screen.print()
     _show_privacy(review, screen)

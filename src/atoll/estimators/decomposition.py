@@ -107,10 +107,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Where the roles run.
 
     With ``protocol="sfpca"`` there is no ``mean_``: it is not released. ``offset_`` (components times mean)
-    takes its place (with as many components as columns it gives the mean), ``certificate_`` says how accurate the components are, and with ``release="scores"``
-    ``scores_`` holds each island's projections and there are no components. With ``standardize=True`` nobody
-    learns the columns' standard deviations: ``components_`` are those of the standardised columns, without
-    ``offset_`` and ``transform``; ``release="scores"`` gives projections.
+    takes its place, and gives it where there are as many components as columns. ``certificate_`` says how
+    accurate the components are, and with ``release="scores"`` ``scores_`` holds each island's projections and
+    there are no components. With ``standardize=True`` nobody learns the columns' standard deviations:
+    ``components_`` are those of the standardised columns, without ``offset_`` and ``transform``;
+    ``release="scores"`` gives projections.
 
     The remaining options belong to protocols that are chosen by name; one that means nothing to the
     chosen protocol is an error.

@@ -112,6 +112,15 @@ class PrivacyTerms(NamedTuple):
     words: tuple[str, ...]
 
 
+class Protection(NamedTuple):
+    """How what islands contribute is hidden on its way, where that is not the work of a secure sum."""
+
+    words: str
+    """Whole sentences."""
+    summed: str = ""
+    """What alone goes through the study's secure sum, if anything does."""
+
+
 @dataclass(frozen=True)
 class Protocol:
     """One paper's protocol, as engines, loaders and ``review`` see it."""
@@ -131,6 +140,8 @@ class Protocol:
     apart: tuple[tuple[str, str], ...] = ()
     """Roles that no party may play together, because the protection rests on their not colluding."""
     uses_sum: bool = True
+    protection: Callable[[Study], Protection | None] = lambda _: None
+    """None where a secure sum hides every contribution, or nothing does."""
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
     """Expected cost for a study over tables of so many columns."""

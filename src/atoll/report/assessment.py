@@ -66,13 +66,20 @@ def _parties(review: Review) -> str:
 def _flows(review: Review) -> str:
     if not review.exchanges:
         return "No message is sent."
-    hidden = (
-        f"What islands contribute travels only inside a secure sum (`{review.secure_sum}`): each "
-        "contribution is blinded so that only the total over all islands can be read. "
-        if review.secure_sum
-        else "This method uses no secure sum: what an island sends can be read by its receiver. "
+    return f"{_hidden(review)} Records themselves never leave an island. {_row_level(review)}"
+
+
+def _hidden(review: Review) -> str:
+    if review.secure_sum is None:
+        nothing = "This method uses no secure sum: what an island sends can be read by its receiver."
+        return review.protection or nothing
+    what = "What islands contribute travels only inside a secure sum"
+    if review.protection:
+        what = f"{review.protection} For {review.summed} there is a secure sum"
+    return (
+        f"{what} (`{review.secure_sum}`): each contribution is blinded so that only the total over all "
+        "islands can be read."
     )
-    return hidden + "Records themselves never leave an island. " + _row_level(review)
 
 
 def _row_level(review: Review) -> str:
@@ -137,7 +144,8 @@ def _outputs(review: Review) -> str:
 
 
 def _trust(review: Review) -> list[str]:
-    return [f"Secure sum `{review.secure_sum}`: {review.trust}"] if review.trust else []
+    scope = f" (for {review.summed} only)" if review.summed else ""
+    return [f"Secure sum `{review.secure_sum}`{scope}: {review.trust}"] if review.trust else []
 
 
 def _budget(review: Review) -> list[str]:
@@ -169,8 +177,10 @@ def _spent(epsilon: float | None) -> str:
 
 def _safeguards(review: Review) -> Iterable[str]:
     yield "Records stay where they are; there is no central copy."
-    if review.secure_sum:
-        yield (f"Contributions are added exactly, on a fixed-point grid of 192 bits; {review.hides}.")
+    if review.protection:
+        yield "Contributions are hidden on their way, as “Data flows” says."
+    elif review.secure_sum:
+        yield f"Contributions are added exactly, on a fixed-point grid of 192 bits; {review.hides}."
     yield (
         "Each party learns what is listed above under its role and no more; outputs go only to the parties "
         "listed there."

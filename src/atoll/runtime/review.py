@@ -71,6 +71,10 @@ class Review(msgspec.Struct, frozen=True):
     secure_sum: str | None
     trust: str | None
     hides: str | None
+    protection: str | None
+    """How contributions are hidden, where a secure sum is not all that hides them."""
+    summed: str | None
+    """What alone goes through the secure sum in that case."""
     adversary: str
     parameters: dict[str, Any]
     sum_options: dict[str, Any]
@@ -108,7 +112,9 @@ def review_study(
 ) -> Review:
     """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
     protocol = protocol_of(study.protocol)
-    method = secure_sums.chosen(study) if protocol.uses_sum else None
+    protection = protocol.protection(study)
+    sums = protocol.uses_sum and (protection is None or bool(protection.summed))
+    method = secure_sums.chosen(study) if sums else None
     cost, missing = _cost(protocol, study, columns, guess)
     return Review(
         name=study.name,
@@ -118,8 +124,10 @@ def review_study(
         title=protocol.title,
         partition=study.partition,
         secure_sum=study.secure_sum if method else None,
-        trust=_trust(protocol, study),
+        trust=_trust(protocol, study) if method else None,
         hides=method.hides if method else None,
+        protection=protection.words if protection else None,
+        summed=(protection.summed or None) if protection else None,
         adversary=protocol.adversary,
         parameters=to_plain(study)["parameters"],
         sum_options=to_plain(study)["sum_options"],
@@ -133,9 +141,7 @@ def review_study(
     )
 
 
-def _trust(protocol: Protocol, study: Study) -> str | None:
-    if not protocol.uses_sum:
-        return None
+def _trust(protocol: Protocol, study: Study) -> str:
     method = secure_sums.chosen(study)
     contributors = sum(len(study.who(role)) for role in protocol.data_roles)
     return method.trust(contributors, secure_sums.read_options(method, study.sum_options))

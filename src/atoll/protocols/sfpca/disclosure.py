@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from atoll import secure_sums
 from atoll.protocols import handshake
-from atoll.protocols.base import Disclosure
+from atoll.protocols.base import Disclosure, Protection
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.sfpca import messages
@@ -43,6 +43,20 @@ def learns(study: Study) -> list[Disclosure]:
         return said + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
     return said + _kept(study) + _common_caveats(p) + caveats(study, p)
+
+
+def protection(study: Study) -> Protection:
+    """How contributions travel, and what goes through the secure sum."""
+    p = study.read_parameters(SFPCAParameters)
+    words = (
+        "What islands contribute of their records travels encrypted, under a collective key of which each "
+        "island concerned keeps a part, or as shares under masks: nobody can read it while one of them keeps "
+        "its part to itself. The coordinator holds no part, and nothing is opened but what “Who learns what” "
+        "lists."
+    )
+    if p.epsilon is not None:
+        return Protection(words, "the private centre")
+    return Protection(words, "" if p.bounds is not None else "the range of the data")
 
 
 def _columns(study: Study) -> list[Disclosure]:

@@ -35,7 +35,7 @@ from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances,
 from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Found, Inputs, direct
-from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.disclosure import learns, protection
 from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.held import Held, Public, own_sums, split_of
 from atoll.protocols.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
@@ -301,6 +301,7 @@ PROTOCOL = Protocol(
     parameters=SFPCAParameters,
     outputs=OUTPUTS,
     learns=learns,
+    protection=protection,
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
     partitions=("horizontal", VERTICAL),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.examples import EXAMPLES, Example, private_sfpca, sfpca, sfpca_scores
 
 from atoll.report.assessment import as_markdown
@@ -46,7 +47,12 @@ def test_the_number_of_columns_decides_whether_components_can_be_turned_back() -
 
 
 def test_scores_that_were_solved_give_the_same() -> None:
-    assert ALL in said(sfpca_scores(), "provider")
+    alone, beside = sfpca_scores(), sfpca()
+    release = {"scores": ("provider",), "components": ("consumer",)}
+    beside = Example(structs.replace(beside.study, release=release), beside.islands)
+    for example in (alone, beside):
+        assert ALL in said(example, "provider")
+        assert "can solve its scores for components and offset" in said(example, "provider")
     assert ALL not in said(EXAMPLES["sfpca-columns-scores"](), "provider")
 
 

@@ -15,6 +15,7 @@ from atoll.protocols.sfpca.parameters import (
     SFPCAParameters,
     small_rows,
 )
+from atoll.protocols.sfpca.scores import score_owners
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.study.model import Study
 
@@ -189,7 +190,7 @@ def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
 def _component_holders(study: Study) -> list[str]:
     """Roles that are given components, or can solve their scores for them."""
     holders = {a.role for a in study.receivers("components")}
-    if study.receivers("scores") and study.partition != VERTICAL:
+    if score_owners(study) and study.partition != VERTICAL:
         holders.add(PROVIDER)
     return sorted(holders)
 
@@ -267,7 +268,7 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
             f"{few} rows are reported",
         ),
     ]
-    if study.receivers("scores") and not study.receivers("components"):
+    if score_owners(study):
         said.append(
             Disclosure(
                 PROVIDER,

@@ -31,8 +31,8 @@ from atoll.data.island import as_islands
 from atoll.estimators.decomposition import PCA
 from atoll.estimators.encrypted import sfpca_study
 from atoll.protocols.sfpca.costing import Costing
-from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts
-from atoll.protocols.sfpca.planner import planned
+from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts, components_for
+from atoll.protocols.sfpca.planner import Shape, planned
 from atoll.protocols.sfpca.rates import PythonRates, Rate, Rates, RingRates
 from atoll.protocols.sfpca.timing import Effort
 from atoll.runtime.local import LocalEngine
@@ -122,7 +122,8 @@ def total_effort(folder: Path, name: str, rates: Rates) -> float:
     study = sfpca_study(options, as_islands([np.zeros((1, 1))] * figure5.ISLANDS))
     p = study.read_parameters(SFPCAParameters)
     effort = Effort(figure5.ISLANDS)
-    planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, sizes, Costing(rates, effort))
+    k = components_for(p, rows, d)
+    planned(study, attempts(p, k, d)[0], Shape(sizes, d, k), Costing(rates, effort))
     return float(effort.providers.sum()) + effort.hub
 
 

@@ -18,7 +18,7 @@ from atoll.protocols.base import Circumstances
 from atoll.protocols.sfpca import rates
 from atoll.protocols.sfpca.costing import Costing, Memory
 from atoll.protocols.sfpca.forecast import forecast
-from atoll.protocols.sfpca.planner import planned
+from atoll.protocols.sfpca.planner import Shape, planned
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
 from atoll.runtime.execute import run_study
 from atoll.runtime.local import LocalEngine
@@ -229,7 +229,7 @@ def test_processor_time_is_predicted(measured: tuple[rates.Rates, str], recipe: 
     hub = min(cost.of("coordinator/coordinator").cpu_seconds for cost in costs)
     rows = [island.n_rows for island in example.islands.values()]
     costing = Costing(measured[0], Effort(len(rows)))
-    planned(example.study, {"strict": "default"}.get(recipe, recipe), 4, rows, costing)
+    planned(example.study, {"strict": "default"}.get(recipe, recipe), Shape(rows, 4, 2), costing)
     assert max(providers) / 3 < costing.effort.providers.max() < 3 * max(providers)
     assert hub / 3 < costing.effort.hub < 3 * hub
 

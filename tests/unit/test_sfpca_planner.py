@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import numpy as np
 import pytest
+from msgspec import structs
 from tests.examples import (
     Example,
     private_sfpca,
@@ -14,11 +17,22 @@ from tests.examples import (
     sfpca_standardised_scores,
 )
 
+from atoll.codec import Decoder, Message
+from atoll.data.island import as_islands
+from atoll.errors import ParameterError
+from atoll.estimators.base import parties
+from atoll.network import Address
+from atoll.protocols import protocol_of
+from atoll.protocols.base import Circumstances
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct, joint_rotation
+from atoll.protocols.sfpca.disclosure import learns
+from atoll.protocols.sfpca.forecast import forecast
 from atoll.protocols.sfpca.planner import Counted, expect
 from atoll.protocols.sfpca.strict import strict
 from atoll.runtime.execute import run_study
+from atoll.runtime.local import LocalEngine, Observer
+from atoll.study.model import Study
 
 
 @pytest.mark.parametrize(
@@ -76,3 +90,90 @@ def test_rotations_cost_a_provider_the_logarithm_of_their_number() -> None:
         sent.append(machine.provider_bytes)
     assert sent[1] < 2.2 * sent[0]
     assert sent[2] < 4.4 * sent[0]
+
+
+# ---- one decision: of the disclosure, the forecast and the run ----
+
+
+def wide(n: int, m: int, **parameters: Any) -> Example:
+    rows = np.random.default_rng(3).normal(size=(n, m))
+    islands = as_islands(np.array_split(rows, 2))
+    study = structs.replace(
+        sfpca(bounds=8.0, **parameters).study, parties=parties(islands, "provider", "coordinator", "consumer")
+    )
+    return Example(study, islands)
+
+
+class Sent(Observer):
+    """The kinds of messages that left a role."""
+
+    def __init__(self, study: Study) -> None:
+        self.decoder = Decoder[Message](protocol_of("sfpca").all_messages(study))
+        self.kinds: set[str] = set()
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        del sender, receiver
+        self.kinds.add(type(self.decoder.decode(data)).__name__)
+
+
+def given(example: Example) -> Circumstances:
+    tables = list(example.islands.values())
+    return Circumstances(len(tables[0].columns), tuple(table.n_rows for table in tables))
+
+
+def spectrum_said(example: Example) -> str:
+    return "\n".join(d.learns for d in learns(example.study) if d.role == "coordinator")
+
+
+def test_all_components_are_direct_in_disclosure_forecast_and_run() -> None:
+    """With 10 rows and 60 columns, k = 10 alone would mean strict."""
+    example = wide(10, 60, n_components=None)
+    foreseen = forecast(example.study, given(example))[1].course
+    assert foreseen[0].startswith("direct, because all components are asked for, and with them all 60")
+    assert len(foreseen) == 1  # strict has no ten components to find
+    said = spectrum_said(example)
+    assert "all eigenvalues of the joint covariance" in said
+    assert "certifies" not in said
+    assert "first try" not in said
+    result = run_study(example.study, example.islands).result
+    assert result["certificate"]["recipe"] == "direct"
+    assert result["components"].shape == (10, 60)
+
+
+def test_all_components_of_many_columns_are_refused_by_forecast_and_run_alike() -> None:
+    example = wide(50, 300, n_components=None)
+    refused = r"n_components=None \(all\) is for up to 256 columns, the tables have 300"
+    for rows in (given(example).rows, ()):
+        with pytest.raises(ParameterError, match=refused):
+            forecast(example.study, Circumstances(300, rows))
+    with pytest.raises(ParameterError, match=refused):
+        run_study(example.study, example.islands)
+
+
+def test_a_strict_recipe_says_its_second_try_also_for_all_components() -> None:
+    said = spectrum_said(sfpca(n_components=None, recipe="strict"))
+    assert "all eigenvalues of the joint covariance" in said
+    assert "one number that certifies the accuracy" in said
+    assert "whether the first try was refused" in said
+    assert "first try" not in spectrum_said(sfpca(n_components=None, recipe="strict", retry=False))
+
+
+@pytest.mark.parametrize(("columns", "also"), [(60, ", or recipe='direct'"), (300, "")])
+def test_more_components_than_rows_can_have_are_refused_before_keys_exist(columns: int, also: str) -> None:
+    example = wide(10, columns, n_components=10, recipe="strict")
+    refused = "10 rows do not have 10 components: around their mean they span 9 dimensions at most"
+    sent = Sent(example.study)
+    with pytest.raises(ParameterError, match=refused) as error:
+        LocalEngine().run(protocol_of("sfpca"), example.study, example.islands, observer=sent)
+    assert error.value.hint == f"n_components=9 or fewer{also}"
+    assert sent.kinds == {"Columns", "AgreedColumns", "RowCount"}
+    with pytest.raises(ParameterError, match=refused):
+        forecast(example.study, given(example))
+    forecast(example.study, Circumstances(columns))  # nobody knows the rows
+    study = wide(10, columns, n_components=9, recipe="strict").study
+    assert "strict" in forecast(study, given(example))[1].course[0]
+
+
+def test_a_forecast_refuses_components_that_no_table_of_so_many_columns_has() -> None:
+    with pytest.raises(ParameterError, match="n_components=5 must be between 1 and n_features=4"):
+        expect(sfpca(n_components=5).study, 4)

@@ -65,6 +65,11 @@ class Certificate(NamedTuple):
 
     def check(self) -> None:
         """Refuse a result that the bound does not vouch for."""
+        if not np.isfinite(self.bound):
+            raise CertificateRefused(
+                "the last component has no more variance than what the run may have left out",
+                hint="it may not exist: fewer n_components, the accurate policy, or recipe='direct'",
+            )
         if not self.bound <= TOLERANCE:
             raise CertificateRefused(
                 f"the components are certified to {self.bound:.2g} only, {TOLERANCE} is asked for",

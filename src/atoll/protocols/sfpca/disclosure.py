@@ -124,16 +124,15 @@ def spectrum_words(p: SFPCAParameters) -> str:
         return "all eigenvalues of the noisy second moments (as many as columns)"
     matrix = "correlation matrix" if p.standardize else "covariance"
     all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
-    k = p.n_components
-    ritz = (
-        f"{k + OVERSAMPLING if k else 'k + ' + str(OVERSAMPLING)} Ritz values, the leading ones of which are "
-        "the explained variances, and one number that certifies the accuracy"
-    )
-    if p.recipe == "direct" or k is None:
+    certified, k = "and one number that certifies the accuracy", p.n_components
+    if p.recipe == "direct" or (p.recipe == "auto" and k is None):
         return all_
-    if p.recipe == "auto":
-        return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}"
-    return ritz
+    if k is None:
+        return f"{all_}, {certified}"
+    ritz = (
+        f"{k + OVERSAMPLING} Ritz values, the leading ones of which are the explained variances, {certified}"
+    )
+    return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}" if p.recipe == "auto" else ritz
 
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:

@@ -13,9 +13,10 @@ from atoll.protocols.sfpca.parameters import (
     MAX_DIRECT,
     SFPCAParameters,
     attempts,
+    components_for,
     direct_shows_no_more,
 )
-from atoll.protocols.sfpca.planner import Plan, assumed_rows, own_columns, planned
+from atoll.protocols.sfpca.planner import Plan, Shape, assumed_rows, joint_rows, own_columns, planned
 from atoll.protocols.sfpca.rates import Rates
 from atoll.protocols.sfpca.strict import OVERSAMPLING
 from atoll.protocols.sfpca.timing import Effort, Links, Timeline
@@ -41,10 +42,10 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
     """What the run will take, by the rates of this machine."""
     p, rates = study.read_parameters(SFPCAParameters), tables.current()
     d = given.columns
-    k = min(p.n_components or d, d)
+    k = components_for(p, joint_rows(study, given.rows) if given.rows else None, d)
     rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
-    tries = attempts(p, k, d)
-    taken = planned_course(study, tries[0], given, rows, rates)
+    tries, shape = attempts(p, k, d), Shape(rows, d, k)
+    taken = planned_course(study, tries[0], given, shape, rates)
     costing = taken.plan.machine.costing
     held = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
     providers = [memory.most + own for memory, own in zip(costing.memories, held, strict=True)]
@@ -56,7 +57,7 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
         _memory(sum(held) + _in_one_process(costing, rates.cores)),
         _memory(max(providers)),
         _memory(costing.hub_memory.most),
-        tuple(_course(study, p, k, tries, taken, given, rows, rates)),
+        tuple(_course(study, p, tries, taken, given, shape, rates)),
         tuple(_assumed(given, rows, rates)),
     )
 
@@ -71,36 +72,35 @@ def _in_one_process(costing: Costing, cores: int) -> int:
     return sum(role.kept for role in roles) + sum(sorted(role.passing for role in roles)[-cores:])
 
 
-def planned_course(
-    study: Study, recipe: str, given: Circumstances, rows: Sequence[int], rates: Rates
-) -> Course:
+def planned_course(study: Study, recipe: str, given: Circumstances, shape: Shape, rates: Rates) -> Course:
     """The run with one recipe, its clocks included."""
     links = Links(given.latency, given.bandwidth)
-    lines = [Timeline(len(rows), links, rates.cores, together=together) for together in (True, False)]
-    plan = planned(study, recipe, given.columns, rows, Costing(rates, Effort(len(rows), lines)))
+    parties = len(shape.rows)
+    lines = [Timeline(parties, links, rates.cores, together=together) for together in (True, False)]
+    plan = planned(study, recipe, shape, Costing(rates, Effort(parties, lines)))
     return Course(plan, lines[0].seconds, lines[1].seconds)
 
 
 def _course(
     study: Study,
     p: SFPCAParameters,
-    k: int,
     tries: Sequence[str],
     taken: Course,
     given: Circumstances,
-    rows: Sequence[int],
+    shape: Shape,
     rates: Rates,
 ) -> list[str]:
     """Why this recipe, what the other one would cost, and what follows a refusal."""
-    said = [f"{_name(tries[0])}, because {_reason(p, k, given.columns)}: {_cost(taken)}"]
+    said = [f"{_name(tries[0])}, because {_reason(p, shape.k, shape.columns)}: {_cost(taken)}"]
     if p.epsilon is not None:
         return said
     other = "default" if tries[0] == "direct" else "direct"
-    if other == "default" or given.columns <= MAX_DIRECT:
-        instead = planned_course(study, other, given, rows, rates)
+    possible = shape.columns <= MAX_DIRECT if other == "direct" else shape.k < joint_rows(study, shape.rows)
+    if possible:
+        instead = planned_course(study, other, given, shape, rates)
         said.append(f"{_name(other)} instead: {_cost(instead)}")
     if len(tries) > 1:
-        again = planned_course(study, tries[1], given, rows, rates)
+        again = planned_course(study, tries[1], given, shape, rates)
         more = f"{_name(tries[1])}, once more with new keys"
         said.append(f"should the certificate refuse the first result: {more}: {_cost(again)}")
     return said
@@ -121,6 +121,8 @@ def _reason(p: SFPCAParameters, k: int, m: int) -> str:
         return "a noisy covariance may be indefinite, which strict cannot bound"
     if p.recipe != "auto":
         return f"the study asks for recipe={p.recipe!r}"
+    if p.whole_spectrum:
+        return f"all components are asked for, and with them all {m} eigenvalues"
     if direct_shows_no_more(k, m):
         return f"it opens all {m} eigenvalues where strict would open {ritz}, and is exact"
     return f"it opens {ritz} numbers of the spectrum where direct would open all {m}"

@@ -49,18 +49,29 @@ class SFPCAParameters(Parameters, frozen=True):
     @property
     def retries(self) -> bool:
         """Whether a second, more accurate run may follow a refused one."""
-        may = self.retry and self.epsilon is None and self.n_components is not None
-        return may and self.recipe in ("auto", "strict", "fast")
+        iterates = self.recipe in ("strict", "fast") or (self.recipe == "auto" and not self.whole_spectrum)
+        return self.retry and self.epsilon is None and iterates
+
+    @property
+    def whole_spectrum(self) -> bool:
+        """Whether all components are asked for: direct then opens no more than they say."""
+        return self.n_components is None
 
 
-def components_for(p: SFPCAParameters, n: int, m: int) -> int:
-    """k, once the size of the joint table is known."""
-    if n < 2:
+def components_for(p: SFPCAParameters, n: int | None, m: int) -> int:
+    """k, once the size of the joint table is known; ``n`` is None while nobody knows the rows."""
+    if n is not None and n < 2:
         raise ParameterError(
             f"the joint table has {n} sample(s) (shape=({n}, {m})) while a minimum of 2 is required"
         )
-    k = min(n, m) if p.n_components is None else p.n_components
+    most = m if n is None else min(n, m)
+    k = most if p.n_components is None else p.n_components
     check_components(k, n, m)
+    if n is not None and k >= n and attempts(p, k, m) != ("direct",):
+        raise ParameterError(
+            f"{n} rows do not have {k} components: around their mean they span {n - 1} dimensions at most",
+            hint=f"n_components={n - 1} or fewer" + (", or recipe='direct'" if m <= MAX_DIRECT else ""),
+        )
     return k
 
 
@@ -76,10 +87,11 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
         )
     if p.epsilon is not None:
         return _private_attempt(m)
-    if p.recipe == "direct" or (p.recipe == "auto" and direct_shows_no_more(k, m)):
+    if p.recipe == "direct" or (p.recipe == "auto" and (p.whole_spectrum or direct_shows_no_more(k, m))):
         if m > MAX_DIRECT:
+            what = "n_components=None (all)" if p.whole_spectrum else "recipe='direct'"
             raise ParameterError(
-                f"recipe='direct' is for up to {MAX_DIRECT} columns, the tables have {m}",
+                f"{what} is for up to {MAX_DIRECT} columns, the tables have {m}",
                 hint="recipe='strict', and fewer components",
             )
         return ("direct",)

@@ -26,7 +26,7 @@ from atoll.protocols.sfpca.columns import evenly_split
 from atoll.protocols.sfpca.costing import Costing, Held
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Inputs, direct
-from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts
+from atoll.protocols.sfpca.parameters import VERTICAL, SFPCAParameters, attempts, components_for
 from atoll.protocols.sfpca.parties import FAMILIES
 from atoll.protocols.sfpca.private import Noisy, private_direct
 from atoll.protocols.sfpca.ranges import LEVELS
@@ -296,13 +296,22 @@ def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
     p = study.read_parameters(SFPCAParameters)
     rows = (assumed_rows(d),) * len(study.who(PROVIDER))
-    return planned(study, attempts(p, min(p.n_components or d, d), d)[0], d, rows).expected
+    k = components_for(p, None, d)
+    return planned(study, attempts(p, k, d)[0], Shape(rows, d, k)).expected
 
 
-def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Costing | None = None) -> Plan:
+class Shape(NamedTuple):
+    """The tables, and how many components of them."""
+
+    rows: Sequence[int]
+    columns: int
+    k: int
+
+
+def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = None) -> Plan:
     """The whole run with one recipe, on shapes."""
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
-    k = min(p.n_components or d, d)
+    rows, d, k = shape
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
     if p.standardize:
@@ -322,6 +331,11 @@ def planned(study: Study, recipe: str, d: int, rows: Sequence[int], costing: Cos
     _count_keys(machine)
     found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
     return Plan(machine, _count_outputs(study, machine, found, d))
+
+
+def joint_rows(study: Study, rows: Sequence[int]) -> int:
+    """n: the islands' rows together, or the rows that they have in common."""
+    return rows[0] if study.partition == VERTICAL else sum(rows)
 
 
 def own_columns(study: Study, d: int) -> int:

@@ -79,3 +79,10 @@ def test_encryption_hides_contributions_and_a_secure_sum_only_what_it_adds(
     if summed is not None:
         assert f"For {summed} there is a secure sum (`shares`): " in text
         assert f"Secure sum `shares` (for {summed} only): " in text
+
+
+def test_projections_are_said_to_reach_their_owners_or_those_who_see_others() -> None:
+    own = as_markdown(review_study(sfpca_scores().study))
+    assert "go to the island that holds the record only" in own
+    common = as_markdown(review_study(EXAMPLES["sfpca-columns-scores"]().study))
+    assert "Their projections do leave it" in common

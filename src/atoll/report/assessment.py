@@ -87,11 +87,18 @@ def _row_level(review: Review) -> str:
     released = [output for output in review.outputs if output.output == "scores" and output.released_to]
     if not released:
         return "No message is about a single record, unless an island has very few."
+    if review.partition == "horizontal" and _only_owners(review, released[0].released_to):
+        return "Projections of records, a few numbers for each, go to the island that holds the record only."
     return (
         "Their projections do leave it: a few numbers for every record (and its label, where the study "
         f"names one) go to {listing(released[0].released_to)}. These are data about single records and "
         "must be treated as such."
     )
+
+
+def _only_owners(review: Review, released_to: Iterable[str]) -> bool:
+    owners = {f"{party}/{role.role}" for role in review.roles if role.brings_data for party in role.parties}
+    return set(released_to) <= owners
 
 
 def _cost(review: Review) -> str:

@@ -6,12 +6,14 @@ import asyncio
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec import structs
 from tests.examples import (
     Example,
     private_sfpca,
     sfpca,
+    sfpca_columns_scores,
     sfpca_scores,
     sfpca_standardised,
     sfpca_standardised_scores,
@@ -32,7 +34,21 @@ from atoll.protocols.sfpca.planner import Counted, expect
 from atoll.protocols.sfpca.strict import strict
 from atoll.runtime.execute import run_study
 from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.review import review_study
 from atoll.study.model import Study
+
+
+def rows_of(example: Example) -> tuple[int, ...]:
+    return tuple(island.n_rows for island in example.islands.values())
+
+
+def longer(example: Example, *rows: int) -> Example:
+    """The same study on tables of so many rows, which repeat."""
+    tables = {}
+    for (name, island), n in zip(example.islands.items(), rows, strict=True):
+        table = island.features(island.columns)
+        tables[name] = pd.DataFrame(np.resize(table, (n, table.shape[1])), columns=list(island.columns))
+    return Example(example.study, as_islands(tables))
 
 
 @pytest.mark.parametrize(
@@ -45,6 +61,9 @@ from atoll.study.model import Study
         sfpca_standardised_scores(),
         sfpca(recipe="strict", standardize=True),
         private_sfpca(),
+        longer(sfpca_scores(), 2100, 1024, 30),
+        longer(sfpca_standardised_scores(), 1100, 30, 30),
+        longer(sfpca_columns_scores(), 5000, 5000, 5000),
     ],
     ids=[
         "direct",
@@ -54,16 +73,35 @@ from atoll.study.model import Study
         "standardised-scores",
         "standardised-strict",
         "private",
+        "scores in blocks",
+        "standardised scores in blocks",
+        "common scores in blocks",
     ],
 )
 def test_messages_and_rounds_are_exact_and_bytes_close(example: Example) -> None:
-    expected = expect(example.study, 4)
+    expected = forecast(example.study, Circumstances(4, rows_of(example)))[0]
     transcript = run_study(example.study, example.islands).result.transcript
     assert expected.messages == transcript.messages
     assert expected.rounds == transcript.rounds
     sent = max(cost.bytes_sent for role, cost in transcript.roles.items() if role.endswith("/provider"))
     assert sent / 1.25 < expected.bytes_per_provider < 1.25 * sent
     assert transcript.bytes / 1.25 < expected.bytes_total < 1.25 * transcript.bytes
+
+
+def test_every_block_of_scores_takes_its_rounds_and_seconds() -> None:
+    study = sfpca_scores().study
+    one, *more = (forecast(study, Circumstances(30, (n,) * 3)) for n in (1024, 2048, 10 * 1024))
+    for (expected, said), blocks in zip(more, (1, 9), strict=True):
+        rounds = expected.rounds - one[0].rounds
+        assert rounds == blocks * (more[0][0].rounds - one[0].rounds)
+        assert said.seconds_apart - one[1].seconds_apart > rounds * 0.02
+        assert expected.bytes_per_provider > one[0].bytes_per_provider * (1 + blocks / 20)
+
+
+def test_no_bytes_of_a_record_are_added_to_what_the_forecast_counts() -> None:
+    cost = review_study(sfpca_scores().study, 30).cost
+    assert cost is not None
+    assert cost.projection_bytes_per_row == 0
 
 
 def test_the_prediction_for_a_large_study_takes_no_time() -> None:
@@ -117,8 +155,7 @@ class Sent(Observer):
 
 
 def given(example: Example) -> Circumstances:
-    tables = list(example.islands.values())
-    return Circumstances(len(tables[0].columns), tuple(table.n_rows for table in tables))
+    return Circumstances(len(next(iter(example.islands.values())).columns), rows_of(example))
 
 
 def spectrum_said(example: Example) -> str:

@@ -53,13 +53,11 @@ def run(
 def run_file(file: StudyFile, *, shown: bool) -> Run:
     """Run a study file, with a progress bar where somebody watches."""
     from atoll.cli.progress import bar
-    from atoll.protocols import protocol_of
     from atoll.runtime.execute import run_study
-    from atoll.runtime.review import count_columns
+    from atoll.runtime.review import expected_messages
     from atoll.runtime.studies import read_islands
 
-    expect, columns = protocol_of(file.study.protocol).expect, count_columns(file)
-    expected = expect(file.study, columns).messages if expect and columns else None
+    expected = expected_messages(file)
     islands = read_islands(file)
     try:
         with bar(expected, shown) as progress:

@@ -54,7 +54,7 @@ class CostReview(msgspec.Struct, frozen=True):
     memory_server: int
     rounds: int
     projection_bytes_per_row: int
-    """Projections come on top: their bytes grow with the rows, which nobody states beforehand."""
+    """Projections come on top, unless the forecast has them: their bytes grow with the rows."""
     forecast: Forecast | None = None
     """Time and memory, where the protocol can say them."""
 
@@ -155,6 +155,16 @@ def review_file(file: StudyFile, columns: int | None = None, guess: Guess = NO_G
     return review_study(file.study, columns, file.local, guess)
 
 
+def expected_messages(file: StudyFile) -> int | None:
+    """How many messages a run will take, where that can be said."""
+    protocol, columns = protocol_of(file.study.protocol), count_columns(file)
+    if columns is None or protocol.expect is None:
+        return None
+    if protocol.forecast is None:
+        return protocol.expect(file.study, columns).messages
+    return protocol.forecast(file.study, Circumstances(columns, count_rows(file)))[0].messages
+
+
 def count_rows(file: StudyFile) -> tuple[int, ...]:
     """The rows of every island, where all tables are at hand; else nothing."""
     paths = [file.local.data.get(party) for party in data_holders(file.study)]
@@ -246,7 +256,7 @@ def _cost(
 
 
 def _projection_bytes(protocol: Protocol, study: Study, columns: int) -> int:
-    if not study.receivers("scores"):
+    if not study.receivers("scores") or protocol.forecast is not None:  # which counts rows itself
         return 0
     k = getattr(study.read_parameters(protocol.parameters), "n_components", None)
     label = 8 if study.parameters.get("label") else 0

@@ -1,8 +1,8 @@
 """What a run will cost: the recipes run on shapes alone, every message counted.
 
 Messages and rounds do not depend on the data and come out exactly, as long as the first certificate
-holds. Bytes depend a little on the data's scale and the number of rows, which nobody states beforehand;
-typical ones are assumed.
+holds; those of projections follow from the number of rows. Bytes depend a little on the data's scale. Where
+nobody states them beforehand, typical ones are assumed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.strict import OVERSAMPLING, strict
 from atoll.protocols.sfpca.timing import Effort
-from atoll.protocols.sfpca.vertical import SCORE_ROWS as COMMON_ROWS
 from atoll.protocols.sfpca.vertical import score_jobs
 from atoll.study.model import Study
 
@@ -59,8 +58,8 @@ class Counted(Machine):
         self.messages = self.hub_bytes = 0
         self.sent = dict.fromkeys(self.providers, 0)
         self.keys: set[tuple[go.Ring, Group]] = set()
-        # The longest chain of messages that ends at the coordinator, and at a provider.
-        self.hub_depth = self.provider_depth = 0
+        # The longest chain of messages that ends at the coordinator, and at each provider.
+        self.hub_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
         self._opened_numbers = [total, 0.0]  # total variance; tau
 
     # ---- messages ----
@@ -76,7 +75,7 @@ class Counted(Machine):
         self.messages += len(names)
         for name in names:
             self.sent[name] += size + _FRAME
-        self.hub_depth = max(self.hub_depth, self.provider_depth + 1)
+        self.hub_depth = max(self.hub_depth, *(self.depths[name] + 1 for name in names))
         self.costing.gathered(size + _FRAME, self._indices(names))
 
     def broadcast(self, size: int, receivers: Iterable[str] | None = None) -> None:
@@ -84,8 +83,17 @@ class Counted(Machine):
         names = list(self.providers if receivers is None else receivers)
         self.messages += len(names)
         self.hub_bytes += len(names) * (size + _FRAME)
-        self.provider_depth = max(self.provider_depth, self.hub_depth + 1)
+        self.deepen(names, self.hub_depth + 1)
         self.costing.broadcast(size + _FRAME, self._indices(names))
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of messages so far."""
+        return max(self.hub_depth, *self.depths.values())
+
+    def deepen(self, names: Iterable[str], depth: int) -> None:
+        """A chain of this length reached some providers."""
+        self.depths.update((name, max(self.depths[name], depth)) for name in names)
 
     def _indices(self, names: Iterable[str]) -> list[int]:
         wanted = set(names)
@@ -261,11 +269,10 @@ class Counted(Machine):
         for name in self.providers:
             self.sent[name] += size * (outside + len(to) - (name in to))
         self.hub_bytes += size * (guests + len(to))
-        latest = max(self.hub_depth, self.provider_depth) + 1
-        if to:
-            self.provider_depth = latest
+        latest = self.depth + 1
+        self.deepen(to, latest)
         if hub:
-            self.hub_depth = max(self.hub_depth, self.provider_depth)
+            self.hub_depth = latest
         for line in self.lines:
             line.exchanged(size * max(1, len(receivers)))
         if to:
@@ -330,7 +337,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
     _count_keys(machine)
     found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
-    return Plan(machine, _count_outputs(study, machine, found, d))
+    return Plan(machine, _count_outputs(study, machine, found, shape))
 
 
 def joint_rows(study: Study, rows: Sequence[int]) -> int:
@@ -382,9 +389,9 @@ def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int)
     for name in machine.sent:
         machine.sent[name] += cost.bytes_per_contributor
     # Seeds go from provider to provider, sums to the coordinator.
-    machine.provider_depth += 1
+    machine.deepen(machine.providers, max(machine.depths.values()) + 1)
     for _ in lengths:
-        machine.hub_depth = machine.provider_depth + 1
+        machine.hub_depth = max(machine.depths.values()) + 1
         machine.broadcast(answer)
 
 
@@ -406,50 +413,47 @@ def _count_keys(machine: Counted) -> None:
     machine.broadcast(keys)
 
 
-def _count_outputs(study: Study, machine: Counted, found: Any, d: int) -> int:
+def _count_outputs(study: Study, machine: Counted, found: Any, shape: Shape) -> int:
     """Released shares and the coordinator's messages to consumers; returns the rounds of the whole run."""
     consumers = study.who(CONSUMER)
-    sizes = {"explained_variance": 120, "n_samples": 60, "certificate": 60, "components": 20 * d}
+    sizes = {"explained_variance": 120, "n_samples": 60, "certificate": 60, "components": 20 * shape.columns}
     sent = {output: sum(study.releases(output, a) for a in consumers) for output in sizes}
     machine.messages += sum(sent.values()) + sent["n_samples"]
     machine.hub_bytes += sum(sizes[output] * count for output, count in sent.items())
-    deepest = max(machine.hub_depth, machine.provider_depth)
+    deepest = machine.depth
     if any(sent.values()):
         deepest = max(deepest, machine.hub_depth + 1)
     receivers = frozenset(_name(a) for a in study.receivers("components"))
-    released = [
-        (found.components, receivers),
-        *([] if found.offset is None else [(found.offset, receivers)]),
-        *_count_scores(study, machine, found, d),
-    ]
-    for x, to in released:
-        before = max(machine.hub_depth, machine.provider_depth)
-        asyncio.run(machine.released(x, to))
-        deepest = max(deepest, before + 1 if to else 0)
-    return max(deepest, machine.hub_depth, machine.provider_depth)
+    for x in (found.components, found.offset):
+        if x is not None:
+            deepest = max(deepest, machine.depth + 1 if receivers else 0)
+            asyncio.run(machine.released(x, receivers))
+    asyncio.run(_count_scores(study, machine, found, shape))
+    return max(deepest, machine.depth)
 
 
-def _count_scores(study: Study, machine: Counted, found: Any, d: int) -> list[tuple[Shared, frozenset[str]]]:
-    """One block of rows for every owner; further blocks cost as much again."""
+async def _count_scores(study: Study, machine: Counted, found: Any, shape: Shape) -> None:
+    """Projections, one block of rows after the other."""
     if study.partition == VERTICAL:
-        return _count_common_scores(study, machine, found, d)
-    owners = [str(a) for a in score_owners(study)]
-    if not owners:
-        return []
-    found = asyncio.run(for_rows(machine, found))
-    jobs = [score_job(machine, found, d, owner, SCORE_ROWS, None) for owner in owners]
-    made = asyncio.run(machine.products(jobs))
-    return [(x, frozenset({owner})) for x, owner in zip(made, owners, strict=True)]
+        await _count_common_scores(study, machine, found, shape)
+        return
+    rows = dict(zip(study.who(PROVIDER), shape.rows, strict=True))
+    owners = [(str(a), rows[a]) for a in score_owners(study)]
+    if owners:
+        found = await for_rows(machine, found)
+    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
+        due = [(owner, min(n - start, SCORE_ROWS)) for owner, n in owners if n > start]
+        jobs = [score_job(machine, found, shape.columns, owner, count, None) for owner, count in due]
+        for (owner, _), made in zip(due, await machine.products(jobs), strict=True):
+            await machine.released(made, frozenset({owner}))
 
 
-def _count_common_scores(
-    study: Study, machine: Counted, found: Any, d: int
-) -> list[tuple[Shared, frozenset[str]]]:
-    """One block of the common rows."""
+async def _count_common_scores(study: Study, machine: Counted, found: Any, shape: Shape) -> None:
     receivers = frozenset(_name(a) for a in study.receivers("scores"))
-    split = evenly_split(machine.providers, d, COMMON_ROWS)
-    jobs = score_jobs(machine, found.components, split) if receivers else []
-    return [(x, receivers) for x in asyncio.run(machine.products(jobs))]
+    split = evenly_split(machine.providers, shape.columns, shape.rows[0])
+    for job in score_jobs(machine, found.components, split) if receivers else ():
+        (made,) = await machine.products([job])
+        await machine.released(made, receivers)
 
 
 def _name(address: Any) -> str:

@@ -65,10 +65,10 @@ class Certificate(NamedTuple):
 
     def check(self) -> None:
         """Refuse a result that the bound does not vouch for."""
-        if not np.isfinite(self.bound):
+        if not self.bound < 1:  # what any two directions keep says nothing
             raise CertificateRefused(
-                "the last component has no more variance than what the run may have left out",
-                hint="it may not exist: fewer n_components, the accurate policy, or recipe='direct'",
+                "nothing is certified: the data have fewer components, or some of the same variance",
+                hint="fewer or other n_components, the accurate policy, or recipe='direct'",
             )
         if not self.bound <= TOLERANCE:
             raise CertificateRefused(

@@ -76,6 +76,69 @@ def test_few_rows_are_warned_of(folder: Path) -> None:
     json.loads(finished.out)
 
 
+# ---- atoll run with SF-PCA ----
+
+
+ENCRYPTED = """\
+[study]
+name = "x"
+protocol = "sfpca"
+[parameters]
+columns = ["a", "b", "c", "d"]
+bounds = 64.0
+%s
+[[party]]
+name = "north"
+role = "provider"
+[[party]]
+name = "south"
+role = "provider"
+[[party]]
+name = "office"
+role = "coordinator"
+[release]
+%s
+[local]
+data = { north = "north.csv", south = "south.parquet" }
+%s
+"""
+COMPONENTS = 'components = ["provider"]'
+
+
+def test_islands_of_few_rows_are_warned_of(folder: Path) -> None:
+    (folder / "study.toml").write_text(ENCRYPTED % ("", COMPONENTS, ""))
+    finished = atoll("run", "study.toml", "--json")
+    assert finished.code == 0
+    assert finished.err.startswith("warning: north, south: fewer than 30 rows; the opened spectrum may then")
+    json.loads(finished.out)
+
+
+def test_noise_or_enough_rows_need_no_warning(folder: Path) -> None:
+    epsilon = "epsilon = 5.0\ndelta = 1e-5"
+    booked = 'ledger = "ledger.db"\nidentities = { north = "n", south = "s" }'
+    (folder / "study.toml").write_text(ENCRYPTED % (epsilon, COMPONENTS, booked))
+    assert atoll("run", "study.toml", "--quiet") == (0, "", "")
+    (folder / "study.toml").write_text(ENCRYPTED % ("", COMPONENTS, ""))
+    for table, read, write in (
+        ("north.csv", pd.read_csv, lambda f: f.to_csv("north.csv", index=False)),
+        ("south.parquet", pd.read_parquet, lambda f: f.to_parquet("south.parquet")),
+    ):
+        write(pd.concat([read(table)] * 3, ignore_index=True))
+    assert atoll("run", "study.toml", "--quiet") == (0, "", "")
+
+
+def test_shares_that_nobody_could_keep_are_refused_before_anything_runs(folder: Path) -> None:
+    (folder / "study.toml").write_text(ENCRYPTED % ("", 'encrypted = ["provider", "coordinator"]', ""))
+    for table in ("north.csv", "south.parquet"):
+        (folder / table).unlink()  # not even read
+    before = everything_in(folder)
+    finished = atoll("run", "study.toml")
+    assert finished.code == 4
+    assert "study.toml:18: atoll run has nowhere to keep each role's share of the output" in finished.err
+    assert "hint: release other outputs, or use Python" in finished.err
+    assert everything_in(folder) == before
+
+
 # ---- atoll review ----
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from tests.attacks.test_sfpca_reuse import slow_spectrum
 
 import atoll
-from atoll.errors import CertificateRefused, ParameterError
+from atoll.errors import CertificateRefused, ParameterError, PrivacyWarning
 from atoll.runtime.execute import run_study
 
 RNG = np.random.default_rng(0)
@@ -48,9 +48,11 @@ def test_small_tables_are_right(X: np.ndarray, k: int, cut: int) -> None:
 
 
 def test_components_beyond_the_rank_are_refused_with_what_to_try() -> None:
-    with pytest.raises(CertificateRefused, match="no more variance than what") as refused:
+    with pytest.raises(
+        CertificateRefused, match="nothing is certified: the data have fewer components"
+    ) as refused:
         fitted(RANK_3, 5, 30)
-    assert "fewer n_components" in str(refused.value.hint)
+    assert "fewer or other n_components" in str(refused.value.hint)
     assert "recipe='direct'" in str(refused.value.hint)
     # And direct gives them, as some basis of what has no variance.
     found = fitted(RANK_3, 5, 30, recipe="direct")
@@ -66,6 +68,13 @@ def test_rows_that_are_all_alike_have_no_components() -> None:
 def test_a_study_may_forbid_the_second_try() -> None:
     example = slow_spectrum()
     once = structs.replace(example.study, parameters={**example.study.parameters, "retry": False})
-    with pytest.raises(CertificateRefused, match="certified to") as refused:
+    with pytest.raises(CertificateRefused, match="certified") as refused:
         run_study(once, example.islands)
     assert "the accurate policy" in str(refused.value.hint)
+
+
+def test_the_rows_that_an_island_needs_follow_the_components_that_were_found() -> None:
+    """All 20 components: 44 rows, not the 30 that one component needs."""
+    rows = np.random.default_rng(5).normal(size=(90, 20))
+    with pytest.warns(PrivacyWarning, match="^island-0: fewer than 44 rows"):
+        fitted(rows, None, 40, recipe="direct")

@@ -86,3 +86,10 @@ def test_projections_are_said_to_reach_their_owners_or_those_who_see_others() ->
     assert "go to the island that holds the record only" in own
     common = as_markdown(review_study(EXAMPLES["sfpca-columns-scores"]().study))
     assert "Their projections do leave it" in common
+
+
+def test_the_rows_below_which_an_island_is_reported_are_said() -> None:
+    assert "fewer than 30 rows are reported" in said(sfpca(), "provider")
+    assert "fewer than 64 rows are reported" in said(sfpca(n_components=30), "provider")
+    every = "30 rows, or than four more than twice the number of components, are reported"
+    assert every in said(sfpca(n_components=None), "provider")

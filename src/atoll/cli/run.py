@@ -39,11 +39,13 @@ def run(
     if as_json and quiet:
         raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
     file = open_study(study)
+    _refuse_what_stays_with_roles(file)
     _warn_of_no_promise(file.study)
     with written_together(output) as folder:
         finished = run_file(file, shown=not (as_json or quiet))
         files = [output / path.name for path in write_result(finished.result, folder)]
     _warn_of_few_rows(finished)
+    _warn_of_small_islands(finished)
     if as_json:
         console.print_json(summary(finished, files))
     elif not quiet:
@@ -68,6 +70,22 @@ def run_file(file: StudyFile, *, shown: bool) -> Run:
                 island.ledger.close()
 
 
+def _refuse_what_stays_with_roles(file: StudyFile) -> None:
+    """An output without values is a share that its role keeps; here there is nowhere to keep it."""
+    from atoll.errors import StudyError
+    from atoll.protocols import protocol_of
+
+    for name, output in protocol_of(file.study.protocol).outputs.items():
+        if not output.values and file.study.receivers(name):
+            raise file.located(
+                StudyError(
+                    f"atoll run has nowhere to keep each role's share of the output {name!r}",
+                    hint=f"release other outputs, or use Python: atoll.PCA(..., release={name!r})",
+                    path=("release", name),
+                )
+            )
+
+
 def _warn_of_no_promise(study: Study) -> None:
     """A published form may name an epsilon that it does not keep; said before anything runs."""
     from atoll.protocols import protocol_of
@@ -87,6 +105,23 @@ def _warn_of_few_rows(finished: Run) -> None:
                 f"the joint table has {n} rows for {d} columns: its mean and covariance, which {address} "
                 "learns, then say much about single rows"
             )
+
+
+def _warn_of_small_islands(finished: Run) -> None:
+    """SF-PCA opens a spectrum to all its roles; noise, where there is any, hides single rows in it."""
+    from atoll.protocols import protocol_of
+    from atoll.protocols.sfpca.parameters import small_islands
+
+    study = finished.result.study
+    if protocol_of(study.protocol).privacy(study) is not None:
+        return
+    for learned in finished.learned.values():
+        known = {**learned.outputs, **learned.inherent}
+        if "spectrum" in known:
+            words = small_islands(known["rows"], len(known["explained_variance"]))
+            if words:
+                console.print_warning(words)
+            return
 
 
 def summary(finished: Run, files: list[Path]) -> dict[str, Any]:

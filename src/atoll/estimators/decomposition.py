@@ -235,7 +235,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 stacklevel=3,
             )
         if self.protocol == "sfpca" and self.epsilon is None:
-            warn_of_small_islands(self.rows_, _plain(self.n_components))
+            warn_of_small_islands(self)
         if self.protocol == "pppca" and self.epsilon is None and self.n_samples_ <= self.n_features_in_:
             warnings.warn(
                 f"the joint table has {self.n_samples_} rows for {self.n_features_in_} columns: its mean and "

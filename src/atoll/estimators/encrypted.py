@@ -14,7 +14,7 @@ from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
 from atoll.estimators.encrypted_model import EncryptedModel
 from atoll.estimators.privacy_options import privacy_parameters, variances_of
-from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_rows
+from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_islands
 from atoll.study.model import Study
 
 _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
@@ -166,13 +166,8 @@ def take_sfpca(fitted: Any) -> None:
         fitted.feature_names_in_ = np.array(result["columns"], dtype=object)
 
 
-def warn_of_small_islands(rows: Mapping[str, int], n_components: Any) -> None:
+def warn_of_small_islands(fitted: Any) -> None:
     """Report islands of which the outputs may say too much."""
-    least = small_rows(n_components if isinstance(n_components, int) else 1)
-    small = [name for name, n in rows.items() if n < least]
-    if small:
-        warnings.warn(
-            f"{', '.join(small)}: fewer than {least} rows; the opened spectrum may then say much about them",
-            PrivacyWarning,
-            stacklevel=4,
-        )
+    words = small_islands(fitted.rows_, fitted.n_components_)
+    if words:
+        warnings.warn(words, PrivacyWarning, stacklevel=4)

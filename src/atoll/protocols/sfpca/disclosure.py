@@ -259,12 +259,14 @@ def _column_caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
 
 def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     """What follows where islands hold rows."""
-    few = small_rows(p.n_components or 1)
+    few = f"{small_rows(p.n_components or 1)} rows"
+    if p.n_components is None:
+        few += ", or than four more than twice the number of components,"
     said = [
         Disclosure(
             PROVIDER,
             "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
-            f"{few} rows are reported",
+            f"{few} are reported",
         ),
     ]
     if score_owners(study):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from atoll.errors import ParameterError, StudyError, one_of
@@ -116,6 +117,15 @@ def _private_attempt(m: int) -> tuple[str, ...]:
 def small_rows(k: int) -> int:
     """Islands with fewer rows than this are reported."""
     return max(30, 2 * (k + 2))
+
+
+def small_islands(rows: Mapping[str, int], k: int) -> str | None:
+    """What to report of islands of which the outputs may say too much, if there are any."""
+    least = small_rows(k)
+    small = ", ".join(name for name, n in rows.items() if n < least)
+    if not small:
+        return None
+    return f"{small}: fewer than {least} rows; the opened spectrum may then say much about them"
 
 
 def check(study: Study) -> None:

@@ -12,12 +12,21 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from tests.contract.test_roles import Tap
-from tests.examples import dpdpca, private_pppca, private_sfpca, privatelocal
+from tests.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
 
 import atoll
-from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, PrivacyWarning, StudyError
+from atoll.errors import (
+    BudgetExceeded,
+    DataError,
+    ParameterError,
+    PartyLeft,
+    PrivacyWarning,
+    RangeOverflow,
+    StudyError,
+)
 from atoll.network import Address
 from atoll.privacy import dp_moments as dp
+from atoll.privacy import grid
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
 from atoll.privacy.rehearsal import rehearse
@@ -190,12 +199,31 @@ def test_what_cannot_be_released_is_refused_before_it_is_paid_for(build) -> None
     first = next(iter(holes.islands.values()))
     gap = atoll.Island.from_array(np.full((5, 4), np.nan), name=first.name, columns=first.columns)
     for study, islands_ in ((tiny, build().islands), (holes.study, holes.islands | {first.name: gap})):
-        with Ledger() as ledger:
-            for name, island in islands_.items():
-                island.ledger, island.identity = ledger, name
-            with pytest.raises((ParameterError, DataError)):
-                atoll.LocalEngine().run(protocol_of(study.protocol), study, islands_)
-            assert first.name not in {debit.identity for debit in ledger.debits()}
+        assert first.name not in paid_for_a_refusal(Example(study, islands_), (ParameterError, DataError))
+
+
+@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
+def test_a_table_that_no_grid_holds_is_refused_before_it_is_paid_for(  # type: ignore[no-untyped-def]
+    build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = build()
+    first, *others = example.islands
+    monkeypatch.setattr(grid, "MAX_ROWS", 40)  # 2^22 rows would be slow to make
+    many = np.vstack([example.islands[first].features(example.islands[first].columns)] * 4)
+    large = atoll.Island.from_array(many, name=first, columns=example.islands[first].columns)
+    islands_ = example.islands | {first: large}
+    assert len(many) >= 40 > max(example.islands[name].n_rows for name in others)
+    assert first not in paid_for_a_refusal(Example(example.study, islands_), (RangeOverflow,))
+
+
+def paid_for_a_refusal(example: Example, errors: tuple[type[Exception], ...]) -> set[str]:
+    """Who was debited by a run that ends with one of these errors."""
+    with Ledger() as ledger:
+        for name, island in example.islands.items():
+            island.ledger, island.identity = ledger, name
+        with pytest.raises(errors):
+            atoll.LocalEngine().run(protocol_of(example.study.protocol), example.study, example.islands)
+        return {debit.identity for debit in ledger.debits()}
 
 
 KILLED = """

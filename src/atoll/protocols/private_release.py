@@ -27,6 +27,7 @@ from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, S
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy import dp_moments as dp
+from atoll.privacy import grid
 from atoll.privacy.accountant import Spent, in_words
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Cost, Crowd
@@ -312,7 +313,12 @@ def open_session(
 
 
 def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
-    """Refuse missing and infinite values by their place; an empty table is fine (its noise still counts)."""
+    """Whatever a release could refuse of a table, before it is paid for.
+
+    Missing and infinite values, by their place, and more rows than the grid's sums hold. An empty table is
+    fine: its noise still counts.
+    """
+    grid.check_size(len(X), island.name)
     wrong = ~np.isfinite(X)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
@@ -349,6 +355,11 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
         ),
         f"{reach}; {rows_words(asked.rows)}",
+        (
+            "it presumes clean tables: one with a missing or infinite value, or with "
+            f"{grid.MAX_ROWS:,} rows or more, is refused before anything is paid or released, "
+            "and that alone tells the others that the island has such a table"
+        ),
     ]
 
 

@@ -34,6 +34,8 @@ from atoll.protocols import protocol_of
 from atoll.runtime.execute import run_study
 
 OPTIONS = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
+NOT_PRIVATE = {"epsilon": None, "delta": None, "row_norm": None}
+CENTRED = {"assume_centered": True}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +97,18 @@ def test_other_forms_give_components_too(digits: np.ndarray) -> None:
     assert replaced.n_samples_ == len(digits)  # public there
 
 
+def test_rows_that_are_known_to_be_centred_are_taken_as_they_are(digits: np.ndarray) -> None:
+    rows = digits[:, 20:28] - 0.1
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(unit.T @ unit / len(rows))
+    for protocol in ("dpdpca", "pppca"):
+        options = OPTIONS | CENTRED | {"protocol": protocol, "epsilon": 5000.0, "row_norm": 2.0}
+        fitted = atoll.PCA(3, **options).fit(islands(rows, 3))
+        assert not fitted.mean_.any()
+        assert np.abs(fitted.explained_variance_ - values[::-1][:3]).max() < 1e-3
+        assert np.abs(np.abs(np.sum(fitted.components_ * vectors.T[::-1][:3], axis=1)) - 1).max() < 1e-3
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -113,6 +127,17 @@ def test_other_forms_give_components_too(digits: np.ndarray) -> None:
         ({"protocol": "meta"}, "means nothing"),
         ({"dropouts": 1}, "dropouts=1 means nothing"),
         ({"ledger": 3}, "ledger must be a path"),
+        ({"assume_centered": "yes"}, "assume_centered='yes' must be True or False"),
+        (
+            {"protocol": "meta"} | NOT_PRIVATE | CENTRED,
+            "assume_centered=True means nothing to protocol='meta'",
+        ),
+        ({"protocol": "pppca"} | NOT_PRIVATE | CENTRED, "assume_centered=True means nothing"),
+        ({"protocol": "privatelocal", "row_norm": None} | CENTRED, "assume_centered=True means nothing"),
+        (
+            {"calibration": "paper", "secure_sum": "paillier"} | CENTRED,
+            "assume_centered=True means nothing",
+        ),
         ({"calibration": "paper", "secure_sum": "paillier", "ledger": "x"}, "ledger='x' means nothing"),
     ],
 )

@@ -354,7 +354,7 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
             f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
         ),
-        f"{reach}; {rows_words(asked.rows)}",
+        f"{reach}; {_rows_words(asked)}",
         (
             "it presumes clean tables: one with a missing or infinite value, or with "
             f"{grid.MAX_ROWS:,} rows or more, is refused before anything is paid or released, "
@@ -370,12 +370,14 @@ def _noise_words(asked: Private) -> str:
     return f"{kind}, a share from every owner, so that nobody knows the total"
 
 
-def rows_words(rows: str) -> str:
-    if rows == "normalise":
-        return "around the private centre every row counts with length one, and variances are of such rows"
-    return (
-        "around the private centre rows are cut at a privately chosen radius, and variances are of such rows"
+def _rows_words(asked: Private) -> str:
+    centre = "assumed" if asked.assume_centered else "private"
+    how = (
+        "every row counts with length one"
+        if asked.rows == "normalise"
+        else "rows are cut at a privately chosen radius"
     )
+    return f"around the {centre} centre {how}, and variances are of such rows"
 
 
 def disclosures(owner: str, receiver: str, method: type[SecureSum]) -> list[Disclosure]:

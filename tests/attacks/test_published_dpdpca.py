@@ -61,7 +61,7 @@ def test_whoever_knows_some_shares_of_distributed_noise_removes_these_and_no_mor
     components = np.linalg.eigh(scatter + grid.unpack_triangle(sum(shares), 20))[1].T[::-1]
     truth = off_diagonal(components @ scatter @ components.T)
     guess = guess_from_noise(components, grid.unpack_triangle(sum(shares[:known]), 20))
-    assert relative_error(guess, truth) == pytest.approx(math.sqrt((10 - known) / 10), rel=0.15, abs=1e-9)
+    assert relative_error(guess, truth) == pytest.approx(math.sqrt((10 - known) / 10), rel=0.2, abs=1e-9)
 
 
 def test_what_a_colluder_cannot_subtract_is_as_wide_as_stated(rows):

@@ -23,11 +23,12 @@ from atoll.privacy.audit import audit
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
 from atoll.privacy.mechanisms import Crowd, GaussianNoise, LaplaceNoise, Part
 from atoll.privacy.paper_forms import centred_scatter, gaussian_matrices, ppca_noise
-from atoll.privacy.rehearsal import Rehearsal, rehearse
 from atoll.privacy.sensitivity import Neighbours, centred_scatter_replace
+from atoll.protocols.private_release import gen_contribution
 from atoll.randomness import derive, fresh_seed
 
 DELTA = 1e-5
+THIN = 3.0
 Case = tuple[tuple[np.ndarray, np.ndarray], float, float]
 """The statistic on either neighbour, run by run; its threshold, fixed beforehand; and delta."""
 
@@ -84,44 +85,52 @@ class ThinPlan(dp.Plan):
 
     def _stage(self, *args: Any) -> dp.Stage:
         stage = super()._stage(*args)
-        return replace(stage, noise=replace(stage.noise, sigma=stage.noise.sigma / 3))
+        return replace(stage, noise=replace(stage.noise, sigma=stage.noise.sigma / THIN))
 
 
 def whole_run(seed: bytes, runs: int, plan: dp.Plan) -> Case:
     """Every stage of a run, likelihood ratio by one who knows all other rows, and the true noise."""
-    others = np.tile(np.eye(3)[0], (20, 1)) * 0.5
+    others = np.zeros((500, 3))  # so many that the centre stays where two rows can look different from it
     present = np.vstack([others, np.eye(3)[2:]])
     absent = np.vstack([others, np.eye(3)[1:2]]) if plan.neighbours == "replace" else others
-    sides = [
-        np.array(
-            [
-                score(plan, rehearse(plan, [table], derive(seed, side, run)), present, absent)
-                for run in range(runs)
-            ]
+    sides = []
+    for side, table in enumerate((present, absent)):
+        noise = [draw_runs(stage.noise, derive(seed, side, stage.name), runs) for stage in plan.stages]
+        sides.append(
+            np.array([score(plan, table, drawn, present, absent) for drawn in zip(*noise, strict=True)])
         )
-        for side, table in enumerate((present, absent))
-    ]
     # Two standard deviations above the mean of a run without the row, were the row to move every stage by
     # all of its sensitivity.
-    mu = gdp_mu(plan.epsilon, DELTA) * (3 if isinstance(plan, ThinPlan) else 1)
+    mu = gdp_mu(plan.epsilon, DELTA) * (THIN if isinstance(plan, ThinPlan) else 1)
     return (sides[0], sides[1]), 2 * mu - mu * mu / 2, DELTA
 
 
-def score(plan: dp.Plan, run: Rehearsal, present: np.ndarray, absent: np.ndarray) -> float:
-    """The log-likelihood ratio of all noisy sums of a run, were the noise continuous."""
-    first = dp.finish_first_mean(plan, run.sums["first mean"])
-    steps = (
-        (plan.first_mean, lambda table: dp.first_mean_contribution(plan, table)),
-        (plan.second_mean, lambda table: dp.second_mean_contribution(plan, table, first)),
-        (plan.moments, lambda table: dp.moments_contribution(plan, table, run.centre)),
-    )
-    total = 0.0
-    for stage, step in steps:
-        widths = np.concatenate([np.full(part.size, part.width) for part in stage.noise.parts])
+def draw_runs(noise: GaussianNoise, seed: bytes, runs: int) -> np.ndarray:
+    """One row of noise for each run, drawn together: the same sampler, called once."""
+    parts = [Part(runs * part.size, part.width) for part in noise.parts]
+    drawn = replace(noise, parts=tuple(parts)).draw_share(seed)
+    cuts = np.cumsum([part.size for part in parts])[:-1]
+    return np.hstack([part.reshape(runs, -1) for part in np.split(drawn, cuts)])
+
+
+def score(
+    plan: dp.Plan, table: np.ndarray, noise: tuple[np.ndarray, ...], present: np.ndarray, absent: np.ndarray
+) -> float:
+    """The log-likelihood ratio of all noisy sums of a run on ``table``, were the noise continuous."""
+    total, centre = 0.0, None
+    for stage, drawn in zip(plan.stages, noise, strict=True):
+        one, two = (gen_contribution(plan, stage.name, rows, centre) for rows in (present, absent))
+        seen = (one if table is present else two) + drawn
+        widths = np.repeat(
+            [part.width for part in stage.noise.parts], [part.size for part in stage.noise.parts]
+        )
         noisy = widths > 0
-        one, two = step(present)[noisy], step(absent)[noisy]
         spread = (stage.noise.sigma * widths[noisy]) ** 2
-        total += float((one - two) @ ((run.sums[stage.name][noisy] - (one + two) / 2) / spread))
+        total += float((one - two)[noisy] @ ((seen - (one + two) / 2)[noisy] / spread))
+        if stage.name == "first mean":
+            centre = dp.finish_first_mean(plan, seen)
+        elif centre is not None and stage.name == "second mean":
+            centre = dp.finish_second_mean(plan, centre, seen)
     return total
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -24,11 +24,13 @@ from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
 from atoll.privacy.mechanisms import Crowd, GaussianNoise, LaplaceNoise, Part
 from atoll.privacy.paper_forms import centred_scatter, gaussian_matrices, ppca_noise
 from atoll.privacy.sensitivity import Neighbours, centred_scatter_replace
-from atoll.protocols.private_release import gen_contribution
 from atoll.randomness import derive, fresh_seed
 
 DELTA = 1e-5
 THIN = 3.0
+PRESENT, ABSENT = 0, 1
+OTHERS = 500
+"""Rows that both neighbours have: so many that the noisy centre stays among them."""
 Case = tuple[tuple[np.ndarray, np.ndarray], float, float]
 """The statistic on either neighbour, run by run; its threshold, fixed beforehand; and delta."""
 
@@ -90,15 +92,12 @@ class ThinPlan(dp.Plan):
 
 def whole_run(seed: bytes, runs: int, plan: dp.Plan) -> Case:
     """Every stage of a run, likelihood ratio by one who knows all other rows, and the true noise."""
-    others = np.zeros((500, 3))  # so many that the centre stays where two rows can look different from it
-    present = np.vstack([others, np.eye(3)[2:]])
-    absent = np.vstack([others, np.eye(3)[1:2]]) if plan.neighbours == "replace" else others
-    sides = []
-    for side, table in enumerate((present, absent)):
-        noise = [draw_runs(stage.noise, derive(seed, side, stage.name), runs) for stage in plan.stages]
-        sides.append(
-            np.array([score(plan, table, drawn, present, absent) for drawn in zip(*noise, strict=True)])
-        )
+    row, instead = np.eye(3)[2:], np.eye(3)[1 : 2 if plan.neighbours == "replace" else 1]
+    stages, sides = plan.stages, []
+    for side in (PRESENT, ABSENT):
+        noise = [draw_runs(stage.noise, derive(seed, side, stage.name), runs) for stage in stages]
+        drawn = zip(*noise, strict=True)
+        sides.append(np.array([score(plan, stages, (row, instead), side, shares) for shares in drawn]))
     # Two standard deviations above the mean of a run without the row, were the row to move every stage by
     # all of its sensitivity.
     mu = gdp_mu(plan.epsilon, DELTA) * (THIN if isinstance(plan, ThinPlan) else 1)
@@ -114,24 +113,33 @@ def draw_runs(noise: GaussianNoise, seed: bytes, runs: int) -> np.ndarray:
 
 
 def score(
-    plan: dp.Plan, table: np.ndarray, noise: tuple[np.ndarray, ...], present: np.ndarray, absent: np.ndarray
+    plan: dp.Plan,
+    stages: tuple[dp.Stage, ...],
+    own: tuple[np.ndarray, np.ndarray],
+    side: int,
+    noise: tuple[np.ndarray, ...],
 ) -> float:
-    """The log-likelihood ratio of all noisy sums of a run on ``table``, were the noise continuous."""
-    total, centre = 0.0, None
-    for stage, drawn in zip(plan.stages, noise, strict=True):
-        one, two = (gen_contribution(plan, stage.name, rows, centre) for rows in (present, absent))
-        seen = (one if table is present else two) + drawn
-        widths = np.repeat(
-            [part.width for part in stage.noise.parts], [part.size for part in stage.noise.parts]
-        )
-        noisy = widths > 0
-        spread = (stage.noise.sigma * widths[noisy]) ** 2
-        total += float((one - two)[noisy] @ ((seen - (one + two) / 2)[noisy] / spread))
-        if stage.name == "first mean":
-            centre = dp.finish_first_mean(plan, seen)
-        elif centre is not None and stage.name == "second mean":
-            centre = dp.finish_second_mean(plan, centre, seen)
-    return total
+    """The log-likelihood ratio of all noisy sums of a run, were the noise continuous.
+
+    ``own``: the rows in which the neighbours differ. Sums are exact: equal rows are one, times their number.
+    """
+    ratio = 0.0
+
+    def noisy_sum(index: int, step: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        nonlocal ratio
+        sums = [step(rows) for rows in own]
+        parts, sigma = stages[index].noise.parts, stages[index].noise.sigma
+        widths = np.repeat([part.width for part in parts], [part.size for part in parts])
+        spread = np.where(widths > 0, sigma * widths, np.inf) ** 2
+        shift = sums[PRESENT] - sums[ABSENT]
+        ratio += float(shift @ ((sums[side] + noise[index] - (sums[PRESENT] + sums[ABSENT]) / 2) / spread))
+        return OTHERS * step(np.zeros((1, 3))) + sums[side] + noise[index]
+
+    centre = dp.finish_first_mean(plan, noisy_sum(0, lambda rows: dp.first_mean_contribution(plan, rows)))
+    second = noisy_sum(1, lambda rows: dp.second_mean_contribution(plan, rows, centre))
+    centre = dp.finish_second_mean(plan, centre, second)
+    noisy_sum(2, lambda rows: dp.moments_contribution(plan, rows, centre))
+    return ratio
 
 
 def cases(seed: bytes, runs: int, whole_runs: int) -> Iterator[tuple[str, float, bool, Case]]:

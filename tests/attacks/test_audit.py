@@ -21,7 +21,7 @@ DELTA = 1e-5
 RUNS = 100_000
 FEWER_RUNS = 30_000
 # As many whole runs as it takes to convict noise of a third of its width, with some to spare.
-WHOLE_RUNS = 5_000
+WHOLE_RUNS = 4_000
 
 
 # --- the published forms are caught ----------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The full audit: what epsilon the published forms and ours can be shown to have, from below.
 
-    python -m benchmarks.dp_audit [--runs 100000] [--whole-runs 5000]
+    python -m benchmarks.dp_audit [--runs 100000] [--whole-runs 10000]
 
 Bounds at three standard deviations, thresholds fixed beforehand. The published forms must come out
 above the epsilon they state; ours never may. So that the last lines could fail, the same runs with noise
@@ -159,7 +159,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--whole-runs", type=int, default=5_000)
+    parser.add_argument("--whole-runs", type=int, default=10_000)
     options = parser.parse_args()
     print(f"{'mechanism':32}{'runs':>8}{'hits':>8}{'false':>8}{'stated':>8}{'at least':>10}")
     wrong = False

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from tests.contract.test_roles import Tap
-from tests.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
+from tests.examples import dpdpca, private_pppca, private_sfpca, privatelocal
 
 import atoll
 from atoll.errors import (
@@ -216,39 +216,32 @@ TINY = {"epsilon": 1e-8, "delta": 1e-12}  # noise that no grid holds
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
-def test_what_cannot_be_released_is_refused_before_it_is_paid_for(build) -> None:  # type: ignore[no-untyped-def]
-    from msgspec import structs
-
-    tiny = structs.replace(build().study, parameters=build().study.parameters | TINY)
-    holes = build()
-    first = next(iter(holes.islands.values()))
-    gap = atoll.Island.from_array(np.full((5, 4), np.nan), name=first.name, columns=first.columns)
-    for study, islands_ in ((tiny, build().islands), (holes.study, holes.islands | {first.name: gap})):
-        assert first.name not in paid_for_a_refusal(Example(study, islands_), (ParameterError, DataError))
-
-
-@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
-def test_a_table_that_no_grid_holds_is_refused_before_it_is_paid_for(  # type: ignore[no-untyped-def]
+def test_what_cannot_be_released_is_refused_before_it_is_paid_for(  # type: ignore[no-untyped-def]
     build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = build()
-    first, *others = example.islands
-    monkeypatch.setattr(grid, "MAX_ROWS", 40)  # 2^22 rows would be slow to make
-    many = np.vstack([example.islands[first].features(example.islands[first].columns)] * 4)
-    large = atoll.Island.from_array(many, name=first, columns=example.islands[first].columns)
-    islands_ = example.islands | {first: large}
-    assert len(many) >= 40 > max(example.islands[name].n_rows for name in others)
-    assert first not in paid_for_a_refusal(Example(example.study, islands_), (RangeOverflow,))
+    from msgspec import structs
 
+    study, first = build().study, next(iter(build().islands.values()))
+    rows = first.features(first.columns)
 
-def paid_for_a_refusal(example: Example, errors: tuple[type[Exception], ...]) -> set[str]:
-    """Who was debited by a run that ends with one of these errors."""
-    with Ledger() as ledger:
-        for name, island in example.islands.items():
-            island.ledger, island.identity = ledger, name
-        with pytest.raises(errors):
-            atoll.LocalEngine().run(protocol_of(example.study.protocol), example.study, example.islands)
-        return {debit.identity for debit in ledger.debits()}
+    def paid(error: type[Exception], said: str, table: np.ndarray, **parameters: float) -> set[str]:
+        """Who was debited by a run that is refused for this reason."""
+        island = atoll.Island.from_array(
+            table, name=first.name, columns=first.columns if first.named else None
+        )
+        asked = structs.replace(study, parameters=study.parameters | parameters)
+        tables = build().islands | {first.name: island}
+        with Ledger() as ledger:
+            for name, each in tables.items():
+                each.ledger, each.identity = ledger, name
+            with pytest.raises(error, match=said):
+                atoll.LocalEngine().run(protocol_of(study.protocol), asked, tables)
+            return {debit.identity for debit in ledger.debits()}
+
+    assert first.name not in paid(ParameterError, "grid units", rows, **TINY)
+    assert first.name not in paid(DataError, "a missing value", np.full_like(rows, np.nan))
+    monkeypatch.setattr(grid, "MAX_ROWS", 40)  # the true number of rows would take long to make
+    assert first.name not in paid(RangeOverflow, "rows, and the grid holds", np.vstack([rows] * 4))
 
 
 KILLED = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.running import atoll
 
-from atoll.errors import BudgetExceeded, ParameterError, StudyError
+from atoll.errors import BudgetExceeded, ParameterError, PrivacyError, StudyError
 
 PRIVATE = """\
 [study]
@@ -84,13 +84,38 @@ def test_review_says_the_budget_before_and_after_in_words(folder: Path) -> None:
     assert "Results are exact" not in text
 
 
-def test_review_says_that_the_published_form_is_not_private(folder: Path) -> None:
-    paper = PRIVATE.replace('protocol = "dpdpca"', 'protocol = "dpdpca"\nsecure_sum = "paillier"')
-    Path("study.toml").write_text(paper.replace("epsilon = 1.0", 'calibration = "paper"\nepsilon = 1.0'))
+PAPER = PRIVATE.replace("epsilon = 1.0", 'calibration = "paper"\nepsilon = 1.0')
+PAPER_FORMS = {
+    "dpdpca": PAPER.replace('protocol = "dpdpca"', 'protocol = "dpdpca"\nsecure_sum = "paillier"'),
+    "privatelocal": PAPER.replace('"dpdpca"', '"privatelocal"')
+    .replace("row_norm = 4.0\n", "")
+    .replace('[[party]]\nname = "relay"\nrole = "proxy"\n', ""),
+}
+
+
+@pytest.mark.parametrize("protocol", PAPER_FORMS)
+def test_a_published_form_is_never_called_private(folder: Path, protocol: str) -> None:
+    Path("study.toml").write_text(PAPER_FORMS[protocol])
     assert "not differentially private as stated" in " ".join(atoll("review", "study.toml").out.split())
     text = atoll("review", "study.toml", "--markdown").out
-    assert "Not differentially private as stated" in text
+    assert "Not differentially private as stated" in text.split("## Residual risks")[1]
     assert "Releases are differentially private" not in text
+    finished = atoll("run", "study.toml", "--json")
+    assert finished.code == 0, finished.err
+    assert finished.err.startswith("warning: not differentially private as stated: ")
+    json.loads(finished.out)
+
+
+@pytest.mark.parametrize("protocol", PAPER_FORMS)
+def test_review_says_that_a_published_form_is_refused_beside_a_ledger(folder: Path, protocol: str) -> None:
+    Path("study.toml").write_text(PAPER_FORMS[protocol] + 'ledger = "ledger.sqlite"\n')
+    assert "an island with a ledger refuses a run" in " ".join(atoll("review", "study.toml").out.split())
+    assert atoll("run", "study.toml").code == PrivacyError.exit_code
+
+
+def test_a_study_that_keeps_its_promise_runs_without_a_warning(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    assert atoll("run", "study.toml", "--quiet").err == ""
 
 
 @pytest.mark.parametrize(
@@ -115,3 +140,58 @@ def test_looking_at_a_ledger_that_is_not_there_is_an_error(folder: Path) -> None
     for command in ("show", "export"):
         assert atoll("ledger", command, "none.sqlite").code == ParameterError.exit_code
     assert not Path("none.sqlite").exists()
+
+
+def test_a_budget_without_a_delta_says_what_it_lacks(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    atoll("ledger", "set-budget", "ledger.sqlite", "north-icu", "--epsilon", "2")
+    refused = atoll("run", "study.toml", "--quiet")
+    assert refused.code == BudgetExceeded.exit_code
+    assert "allows pure releases only" in refused.err
+    assert "--epsilon 2 --delta 1e-5" in refused.err
+    assert "inf" not in refused.err
+    printed = atoll("review", "study.toml", "--json").out
+    assert "Infinity" not in printed
+    north = json.loads(printed)["privacy"]["accounts"][0]
+    assert (north["epsilon_after"], north["covered"]) == (None, False)
+    for form in ((), ("--markdown",)):
+        said = " ".join(atoll("review", "study.toml", *form).out.split())
+        assert "the budget allows pure releases only" in said
+        assert "over budget: the island will refuse" in said
+
+
+def test_a_ledger_whose_pure_budget_came_late_is_shown_in_plain_json(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    assert atoll("run", "study.toml", "--quiet").code == 0
+    atoll("ledger", "set-budget", "ledger.sqlite", "north-icu", "--epsilon", "2")
+    assert "Infinity" not in atoll("ledger", "show", "ledger.sqlite", "--json").out
+    assert spent()["north-icu"] is None
+    assert "no bound" in atoll("ledger", "show", "ledger.sqlite").out
+
+
+def test_a_pure_study_after_gaussian_ones_is_told_at_a_delta(folder: Path) -> None:
+    Path("study.toml").write_text(BOOKED)
+    assert atoll("run", "study.toml", "--quiet").code == 0
+    Path("study.toml").write_text(BOOKED.replace("delta = 1e-5\n", ""))
+    north = json.loads(atoll("review", "study.toml", "--json").out)["privacy"]["accounts"][0]
+    assert (north["budget"], north["delta"], north["covered"]) == (None, 1e-6, True)
+    assert 1.0 < north["epsilon_before"] < 1.3
+    assert north["epsilon_before"] < north["epsilon_after"] < north["epsilon_before"] + 1.0001
+    assert "improves a 50:50 guess" in north["after"]
+
+
+@pytest.mark.parametrize(
+    ("identities", "named"), [("", []), ('identities = { south = "south-icu" }\n', ["south"])]
+)
+def test_review_names_islands_without_an_identity(folder: Path, identities: str, named: list[str]) -> None:
+    Path("study.toml").write_text(PRIVATE + 'ledger = "ledger.sqlite"\n' + identities)
+    privacy = json.loads(atoll("review", "study.toml", "--json").out)["privacy"]
+    assert [account["island"] for account in privacy["accounts"]] == named
+    assert privacy["without_identity"] == [name for name in ("north", "south") if name not in named]
+    for form in ((), ("--markdown",)):
+        said = " ".join(atoll("review", "study.toml", *form).out.split())
+        assert "north: nobody said which data set its rows are" in said
+        assert 'add [local] identities = { north = "' in said
+        assert "None" not in said
+    refused = atoll("run", "study.toml")
+    assert refused.code == StudyError.exit_code

@@ -20,6 +20,7 @@ from atoll.errors import (
     DataError,
     ParameterError,
     PartyLeft,
+    PrivacyError,
     PrivacyWarning,
     RangeOverflow,
     StudyError,
@@ -32,6 +33,7 @@ from atoll.privacy.mechanisms import Crowd
 from atoll.privacy.rehearsal import rehearse
 from atoll.protocols import protocol_of
 from atoll.runtime.execute import run_study
+from atoll.runtime.replay import replay
 
 OPTIONS = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
 NOT_PRIVATE = {"epsilon": None, "delta": None, "row_norm": None}
@@ -244,6 +246,26 @@ def test_what_cannot_be_released_is_refused_before_it_is_paid_for(  # type: igno
     assert first.name not in paid(RangeOverflow, "rows, and the grid holds", np.vstack([rows] * 4))
 
 
+@pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
+def test_a_role_is_not_resumed_on_a_table_that_changed(build) -> None:  # type: ignore[no-untyped-def]
+    example, tap = build(), Tap()
+    protocol = protocol_of(example.study.protocol)
+    with Ledger() as ledger:
+        for name, island in example.islands.items():
+            island.ledger, island.identity = ledger, name
+        atoll.LocalEngine().run(protocol, example.study, example.islands, observer=tap)
+        name, island = next(iter(example.islands.items()))
+        address = next(a for a in tap.records if a.party == name)
+        record, inbox = tap.records[address].drawn, tap.inboxes[address]
+        rows = island.features(island.columns).copy()
+        rows[-1] += 0.5
+        changed = atoll.Island(rows, name=name, columns=island.columns, identity=name, ledger=ledger)
+        with pytest.raises(PrivacyError, match="its rows are not those that this release was debited for"):
+            replay(protocol, example.study, address, changed, record, inbox)
+        assert replay(protocol, example.study, address, island, record, inbox)[1] == tap.outboxes[address]
+        assert len(ledger.debits(name)) == 1
+
+
 KILLED = """
 import os, signal, sys
 from atoll.privacy.ledger import Ledger
@@ -295,5 +317,5 @@ def test_an_owner_may_leave_during_the_first_stage_and_not_later() -> None:
         return run_study(example.study, example.islands, engine=atoll.LocalEngine(faults=faults)).result
 
     assert without(5)["components"].shape == (2, 4)
-    with pytest.raises(PartyLeft, match="island-3 left between two stages"):
+    with pytest.raises(PartyLeft, match="island-3 left after an earlier sum was opened"):
         without(11)

@@ -50,6 +50,10 @@ def _varying(X: Floats) -> Floats:
     return np.asarray(X[:, X.min(axis=0) < X.max(axis=0)])
 
 
+def _first_sites(X: Floats) -> Floats:
+    return _varying(X)[:, :1773].copy()  # a view would keep the whole table in memory
+
+
 def _resampled(X: Floats) -> Floats:
     words = expand_words(bytes(32), 9098, "atoll/bench/lung")
     return np.asarray(X[words % np.uint64(len(X))])
@@ -59,7 +63,7 @@ CASES = {
     "pima": Case("pima_diabetes", lambda X: X, None, None, Paper(0.04, 0.7, 0.39)),
     "wine": Case("wine_quality_white", lambda X: X, None, None, Paper(0.8, 11, 3.0)),
     "vehicle": Case("vehicle", lambda X: X, None, None, Paper(0.77, 10, 6.67)),
-    "chr20": Case("genotypes_1000g", lambda X: _varying(X)[:, :1773], 2, (0, 2), Paper(0.79, 12, 2.32)),
+    "chr20": Case("genotypes_1000g", _first_sites, 2, (0, 2), Paper(0.79, 12, 2.32)),
     "mnist": Case("mnist_train", _varying, 5, (0, 255), Paper(2.22, 30, 22.66)),
     "lung": Case("genotypes_1000g", lambda X: X, 2, (0, 2), Paper(3.5, 46, 9.6)),
     "lung9098": Case("genotypes_1000g", _resampled, 2, (0, 2), Paper(3.5, 46, 9.6), only_by_name=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,7 +41,7 @@ def show(ledger: LedgerArgument, as_json: JsonOption = False) -> None:
         facts = _plain(account)
         made.add_row(
             escape(account.identity),
-            f"{account.epsilon:.4g}",
+            f"{account.epsilon:.4g}" if math.isfinite(account.epsilon) else "no bound",
             f"{account.delta:g}",
             "none" if account.budget is None else f"{account.budget.epsilon:.4g}",
             str(account.releases),
@@ -85,17 +86,12 @@ def _opened(path: Path) -> Iterator[Ledger]:
 
 
 def _plain(account: Account) -> dict[str, Any]:
-    from atoll.privacy.accountant import in_words
-
-    nothing = account.epsilon == 0.0
     return {
         "identity": account.identity,
-        "epsilon": account.epsilon,
+        "epsilon": account.epsilon if math.isfinite(account.epsilon) else None,  # JSON has no infinity
         "delta": account.delta,
         "budget": None if account.budget is None else account.budget.epsilon,
         "neighbours": account.neighbours,
         "releases": account.releases,
-        "in_words": "nothing was spent"
-        if nothing
-        else in_words(account.epsilon, account.delta, account.neighbours),
+        "in_words": account.in_words(account.delta),
     }

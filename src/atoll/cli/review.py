@@ -132,27 +132,34 @@ def _warn(review: Review, screen: Console) -> None:
 def _show_privacy(review: Review, screen: Console) -> None:
     from rich.markup import escape
 
+    from atoll.runtime.budget import identity_missing
+
     privacy = review.privacy
     if privacy is None:
         return
     screen.print("[bold]Privacy budget[/]")
     for sentence in privacy.words:
         screen.print(escape(f"• {sentence}") if privacy.private else f"[yellow]! {escape(sentence)}[/]")
-    if not privacy.accounts:
-        screen.print(f"[dim]{escape(privacy.accounts_missing or '')}[/]\n")
-        return
+    if privacy.accounts_missing:
+        screen.print(f"[dim]{escape(privacy.accounts_missing)}[/]")
     for account in privacy.accounts:
         budget = "no budget set" if account.budget is None else f"budget {account.budget:.4g}"
         screen.print(
             escape(
                 f"{account.island} (data set {account.identity!r}, {budget}, at delta {account.delta:g})\n"
-                f"  before: epsilon {account.epsilon_before:.4g}; {account.before}\n"
-                f"  after:  epsilon {account.epsilon_after:.4g}; {account.after}"
+                f"  before: {_spent(account.epsilon_before)}{account.before}\n"
+                f"  after:  {_spent(account.epsilon_after)}{account.after}"
             )
         )
         if not account.covered:
             screen.print("[red]  over budget: the island will refuse[/]")
+    for island in privacy.without_identity:
+        screen.print(f"[yellow]! {escape(identity_missing(island))}[/]")
     screen.print()
+
+
+def _spent(epsilon: float | None) -> str:
+    return "" if epsilon is None else f"epsilon {epsilon:.4g}; "
 
 
 def _show_cost(review: Review, screen: Console) -> None:

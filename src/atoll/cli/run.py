@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from atoll.runtime.execute import Run
     from atoll.study.load import StudyFile
+    from atoll.study.model import Study
 
 
 def run(
@@ -38,6 +39,7 @@ def run(
     if as_json and quiet:
         raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
     file = open_study(study)
+    _warn_of_no_promise(file.study)
     with written_together(output) as folder:
         finished = run_file(file, shown=not (as_json or quiet))
         files = [output / path.name for path in write_result(finished.result, folder)]
@@ -66,6 +68,15 @@ def run_file(file: StudyFile, *, shown: bool) -> Run:
         for island in islands.values():
             if island.ledger is not None:
                 island.ledger.close()
+
+
+def _warn_of_no_promise(study: Study) -> None:
+    """A published form may name an epsilon that it does not keep; said before anything runs."""
+    from atoll.protocols import protocol_of
+
+    terms = protocol_of(study.protocol).privacy(study)
+    if terms is not None and not terms.costs:
+        console.print_warning("; ".join(terms.words))
 
 
 def _warn_of_few_rows(finished: Run) -> None:

@@ -1,7 +1,9 @@
 """The privacy ledger of one island: what was spent on each of its data sets, and what may still be.
 
 A data set is whatever its owner declares to be one. The fingerprint of the rows is written beside each
-debit, not used as the key: a changed row, column or file does not give a fresh budget.
+debit, not used as the key: a changed row, column or file does not give a fresh budget. It is an HMAC under
+a secret of this ledger: equal rows have equal fingerprints here, and who reads an export, even one who
+knows all rows but one, cannot try out the last.
 
 ``debit`` commits before it returns, so that a release made after it can never be without its debit;
 a crash in between costs budget, never privacy. It runs in one immediate transaction: two processes
@@ -15,8 +17,11 @@ add/remove release counts for two rows.
 
 from __future__ import annotations
 
+import hmac
 import json
+import math
 import os
+import shlex
 import sqlite3
 import threading
 import time
@@ -28,10 +33,11 @@ from pathlib import Path
 from types import TracebackType
 
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
-from atoll.privacy.accountant import Spent
+from atoll.privacy.accountant import Spent, in_words
 from atoll.privacy.calibration import check_delta, check_epsilon
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours, check_neighbours
+from atoll.randomness import fresh_seed
 
 _BUSY_SECONDS = 30.0
 _RETRY_SECONDS = 0.01
@@ -39,7 +45,10 @@ _RETRY_SECONDS = 0.01
 _TOLERANCE = 1e-9
 # Spending without a budget is shown at this delta.
 _REPORT_DELTA = 1e-6
-_VERSION = 1
+# Suggested where an owner allowed none.
+_USUAL_DELTA = "1e-5"
+_VERSION = 2
+_EARLIER_VERSIONS = (0, 1)  # an empty file; fingerprints without a secret
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS data_set (
@@ -59,6 +68,10 @@ CREATE TABLE IF NOT EXISTS debit (
     made_at     REAL NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS debit_of_identity ON debit (identity);
+CREATE TABLE meta (
+    name  TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+) STRICT;
 """
 
 
@@ -94,6 +107,18 @@ class Account:
     epsilon: float
     delta: float
     releases: int
+
+    def in_words(self, delta: float) -> str:
+        """What was spent, for the person who answers for the data set."""
+        epsilon = self.spent.epsilon(delta)
+        if epsilon == 0.0:
+            return "nothing was spent on it"
+        if math.isinf(epsilon):
+            return (
+                "no epsilon holds at delta 0: a release with a delta is among these, and the budget allows "
+                f"pure releases only (set-budget --delta {_USUAL_DELTA} allows both)"
+            )
+        return in_words(epsilon, delta, self.neighbours)
 
 
 class Ledger:
@@ -137,7 +162,7 @@ class Ledger:
 
     def _read_version(self) -> int:
         version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        if version not in (0, _VERSION):
+        if version not in (*_EARLIER_VERSIONS, _VERSION):
             raise PrivacyError(
                 f"the ledger was written by another version ({version}, this one reads {_VERSION})",
                 hint="use the version of Atoll that wrote it",
@@ -145,10 +170,23 @@ class Ledger:
         return version
 
     def _create(self) -> None:
+        """Tables and secret; fingerprints that an earlier version wrote without one are put under it."""
         with self._transaction():
+            if self._read_version() == _VERSION:  # another process was faster
+                return
+            run = self._connection.execute
             for statement in filter(str.strip, _SCHEMA.split(";")):
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+                run(statement)
+            run("INSERT INTO meta VALUES ('secret', ?)", (fresh_seed(),))
+            for number, plain in run("SELECT number, fingerprint FROM debit").fetchall():
+                run("UPDATE debit SET fingerprint = ? WHERE number = ?", (self._under_secret(plain), number))
+            run(f"PRAGMA user_version = {_VERSION}")
+
+    def _under_secret(self, fingerprint: str) -> str:
+        if not fingerprint:
+            return ""
+        (secret,) = self._connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
+        return hmac.digest(secret, fingerprint.encode(), "sha256").hex()
 
     def __repr__(self) -> str:
         return f"Ledger({'in memory' if self.path is None else str(self.path)!r})"
@@ -211,21 +249,40 @@ class Ledger:
         fingerprint: str = "",
         study: str = "",
     ) -> Account:
-        """Write a release down before it is made, or refuse it. Returns the account after it."""
+        """Write a release down before it is made, or refuse it. Returns the account after it.
+
+        ``fingerprint``: a digest of the rows; what is written is its HMAC.
+        """
         _check_identity(identity)
         check_neighbours(neighbours)
-        wanted = Debit(release_id, identity, fingerprint, study, neighbours, Spent.of(costs), time.time())
+        spent = Spent.of(costs)
         with self._transaction():
+            keyed = self._under_secret(fingerprint)
+            wanted = Debit(release_id, identity, keyed, study, neighbours, spent, time.time())
             earlier = self._find(release_id)
             if earlier is None:
                 self._refuse_over_budget(wanted)
                 self._write(wanted)
-            elif not _same_release(earlier, wanted):
-                raise PrivacyError(
-                    f"release {release_id} was debited before, for another data set or cost",
-                    hint="a new release needs a new id",
-                )
+            else:
+                self._refuse_another(earlier, wanted)
             return self.account(identity)
+
+    def _refuse_another(self, earlier: Debit, wanted: Debit) -> None:
+        """A release may be resumed: as it was, from the rows that its noise was drawn for."""
+        if not _same_release(earlier, wanted):
+            raise PrivacyError(
+                f"release {wanted.release_id} was debited before, for another data set or cost",
+                hint="a new release needs a new id",
+            )
+        if earlier.fingerprint != wanted.fingerprint:
+            cost = _account(earlier.identity, self.budget(earlier.identity), [earlier])
+            when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(earlier.made_at))
+            raise PrivacyError(
+                f"data set {earlier.identity!r}: its rows are not those that this release was debited for "
+                f"({when} UTC, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}); the same noise on other "
+                "rows would show what changed",
+                hint="bring the table back as it was, or start a new run, which is a new debit",
+            )
 
     def check(
         self, identity: str, release_id: str, costs: Sequence[Cost], neighbours: Neighbours = "add-remove"
@@ -244,6 +301,8 @@ class Ledger:
         debits = self.debits(wanted.identity)
         _, before = _compose(debits)
         _, after = _compose([*debits, wanted])
+        if budget.delta == 0.0 and after.mu > 0.0:
+            raise self._pure_only(wanted, budget)
         reached = after.epsilon(budget.delta)
         if reached > budget.epsilon * (1.0 + _TOLERANCE):
             raise BudgetExceeded(
@@ -252,6 +311,16 @@ class Ledger:
                 f"over its budget of {budget.epsilon:.4g} (at delta {budget.delta:g})",
                 hint="ask for a smaller epsilon, or let the data set's owner raise the budget",
             )
+
+    def _pure_only(self, wanted: Debit, budget: Budget) -> BudgetExceeded:
+        which = "this release has a delta" if wanted.spent.mu > 0.0 else "earlier ones have a delta"
+        words = ["atoll", "ledger", "set-budget", str(self.path or "LEDGER"), wanted.identity]
+        words += ["--epsilon", f"{budget.epsilon:g}", "--delta", _USUAL_DELTA]
+        return BudgetExceeded(
+            f"data set {wanted.identity!r}: its budget of {budget.epsilon:.4g} is at delta 0, which allows "
+            f"pure releases only, and {which}",
+            hint=f"let the data set's owner allow a delta: {shlex.join(words)}",
+        )
 
     def _write(self, debit: Debit) -> None:
         self._connection.execute(

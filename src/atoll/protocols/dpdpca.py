@@ -258,7 +258,7 @@ def check(study: Study) -> None:
             f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out"
         )
     if private_form:
-        private.check(study, asked(p), len(study.who(OWNER)))
+        private.check(study, asked(p), len(study.who(OWNER)), adder_apart=True)
     else:
         _check_paper(study, p)
 
@@ -292,6 +292,7 @@ PROTOCOL = Protocol(
     roles={OWNER: owner, PROXY: proxy, DATA_USER: data_user},
     data_roles=frozenset({OWNER}),
     single_roles=frozenset({PROXY, DATA_USER}),
+    apart=((PROXY, DATA_USER), (PROXY, OWNER)),
     messages=(*handshake.MESSAGES, PublicCentre, Model, Variances, SampleCount, *paper.MESSAGES),
     parameters=DPDPCAParameters,
     outputs=OUTPUTS,

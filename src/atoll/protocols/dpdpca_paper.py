@@ -30,13 +30,13 @@ from atoll.crypto.hazmat import ciphertexts
 from atoll.crypto.hazmat.packing import Layout, integers_from_limbs, limbs_from_integers
 from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
 from atoll.data.island import Island, Matrix
-from atoll.errors import DataError, MessageError, PrivacyError, RangeOverflow
+from atoll.errors import DataError, MessageError, RangeOverflow
 from atoll.network import Address, Network, Record
 from atoll.privacy import grid, paper_forms
 from atoll.protocols import handshake
 from atoll.protocols.decompose import Decomposition, decompose
 from atoll.protocols.dpdpca_terms import DATA_USER, OWNER, PROXY, DPDPCAParameters
-from atoll.protocols.private_release import checked_rows
+from atoll.protocols.private_release import checked_rows, refuse_ledger
 from atoll.study.model import Study
 
 Objects = npt.NDArray[np.object_]
@@ -246,11 +246,7 @@ def _integers(secret: SecretKey, batch: bytes) -> list[int]:
 
 
 async def owner(net: Network, study: Study, island: Island, record: Record, p: DPDPCAParameters) -> None:
-    if island.ledger is not None:
-        raise PrivacyError(
-            f"{island.name}: calibration='paper' keeps no privacy promise that its ledger could account for",
-            hint="use calibration='analytic', or no ledger for data that need no protection",
-        )
+    refuse_ledger(island)
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
     X = checked_rows(island.features(agreed.names), island, agreed.names)
     key = PublicKey.from_bytes((await net.receive(UserKey, study.the(DATA_USER))).key)

@@ -23,7 +23,7 @@ import numpy as np
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
-from atoll.errors import BudgetExceeded, DataError, ParameterError, PartyLeft, StudyError
+from atoll.errors import BudgetExceeded, DataError, ParameterError, PrivacyError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy import dp_moments as dp
@@ -97,16 +97,31 @@ def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
     return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
 
 
-def check(study: Study, asked: Private, owners: int) -> None:
+def check(study: Study, asked: Private, owners: int, *, adder_apart: bool = False) -> None:
     """Refuse what cannot be private, before anybody approves the study."""
     plan = plan_of(study, asked, owners, features=2)
     for stage in plan.stages:
         _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
+    _check_coalition(study, plan.crowd, adder_apart=adder_apart)
     if study.sum_options.get("encoding") == "exponent":
         raise StudyError(
             "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
             hint="a private study needs encoding='packed'",
             path=("sum", "encoding"),
+        )
+
+
+def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
+    """A coalition that the noise is made for must see sums only: a single input carries one share of it."""
+    method = secure_sums.chosen(study)
+    options = secure_sums.read_options(method, study.sum_options)
+    most = method.withstands(crowd.owners, options, adder_apart=adder_apart)
+    if crowd.colluders > most and crowd.honest > 1:
+        raise StudyError(
+            f"the noise is for {crowd.colluders} colluding owner(s), the secure sum withstands {most}: with "
+            "whoever opens the sum they would see single inputs, each with only a part of the noise",
+            hint="secure_sum = 'shares' or 'lattice' (collective key), fewer colluders, or noise = 'local'",
+            path=("study", "secure_sum"),
         )
 
 
@@ -143,7 +158,7 @@ def noisy_integers(
 
 
 def fingerprint(X: Matrix) -> str:
-    """Of the rows, for the ledger's own record; it never leaves the island."""
+    """Of the rows, for the ledger alone, which puts it under a secret before it writes it down."""
     return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
 
 
@@ -224,6 +239,15 @@ class Debits:
                 ledger.close()
 
 
+def refuse_ledger(island: Island) -> None:
+    """A published form releases nothing of an island that keeps a ledger."""
+    if island.ledger is not None:
+        raise PrivacyError(
+            f"{island.name}: calibration='paper' keeps no privacy promise that its ledger could account for",
+            hint="use calibration='analytic', or no ledger for data that need no protection",
+        )
+
+
 async def contribute(
     net: Network, sums: SecureSum, plan: dp.Plan, X: Matrix, receiver: Address, record: Record
 ) -> dp.Centre:
@@ -253,9 +277,8 @@ async def receive(
     net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
 ) -> tuple[dp.PrivateMoments, dp.Centre]:
     """The receiver's part of every stage: it opens noisy sums and nothing else."""
-    centre, before = await receive_centre(net, sums, plan, owners)
+    centre, present = await receive_centre(net, sums, plan, owners)
     total = await sums.total(plan.moments.name, plan.moments.noise.size)
-    present = _unchanged(before, sums.present)
     moments = dp.finish_moments(
         plan, centre, np.array(fixedpoint.to_integers(total), dtype=object), len(present)
     )
@@ -267,25 +290,14 @@ async def receive_centre(
 ) -> tuple[dp.Centre, frozenset[Address]]:
     """The receiver's part of every stage before the last: the public centre, and who was there."""
     centre: dp.Centre | None = None
-    present: frozenset[Address] | None = None
     for stage in plan.stages[:-1]:
         total = await sums.total(stage.name, stage.noise.size)
-        present = _unchanged(present, sums.present)
-        centre = await net.compute(finish, plan, stage.name, centre, total, len(present))
+        sums.require(sums.present)  # never are the sums of two sets of owners opened in one run
+        centre = await net.compute(finish, plan, stage.name, centre, total, len(sums.present))
         message = PublicCentre(centre.point, centre.count, centre.radius)
-        await net.broadcast([a for a in owners if a in present], message)
+        await net.broadcast([a for a in owners if a in sums.present], message)
     assert centre is not None
-    assert present is not None
-    return centre, present
-
-
-def _unchanged(before: frozenset[Address] | None, after: frozenset[Address]) -> frozenset[Address]:
-    if before is not None and before != after:
-        raise PartyLeft(
-            f"{', '.join(sorted(a.party for a in before - after))} left between two stages",
-            hint="what was released so far is spent: a new run without it is a new debit",
-        )
-    return after
+    return centre, sums.present
 
 
 def stage_lengths(plan: dp.Plan) -> list[int]:
@@ -337,19 +349,10 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
     """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
     plan = plan_of(study, asked, owners, features=2)
     crowd = plan.crowd
-    spent = Spent.of(stage.cost for stage in plan.stages)
-    neighbours = (
-        "whether any one row is in the data at all (neighbours: add-remove)"
-        if asked.neighbours == "add-remove"
-        else "the content of any one row, not the number of rows (neighbours: replace)"
-    )
     missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
-    meaning = in_words(asked.epsilon, asked.delta, asked.neighbours)
     reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"
-    delta = f", delta {asked.delta:g}" if asked.delta is not None else " (pure)"
     return [
-        f"epsilon {spent.epsilon(asked.delta):.4g}{delta}: {meaning}",
-        f"protected: {neighbours}",
+        *promise([stage.cost for stage in plan.stages], asked.delta, asked.neighbours),
         (
             f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
@@ -360,6 +363,21 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
             f"{grid.MAX_ROWS:,} rows or more, is refused before anything is paid or released, "
             "and that alone tells the others that the island has such a table"
         ),
+    ]
+
+
+def promise(costs: Sequence[Cost], delta: float | None, neighbours: Neighbours) -> list[str]:
+    """What releases of these costs mean for one row, for the person who signs."""
+    epsilon = Spent.of(costs).epsilon(delta)
+    protected = (
+        "whether any one row is in the data at all (neighbours: add-remove)"
+        if neighbours == "add-remove"
+        else "the content of any one row, not the number of rows (neighbours: replace)"
+    )
+    kind = f", delta {delta:g}" if delta is not None else " (pure)"
+    return [
+        f"epsilon {epsilon:.4g}{kind}: {in_words(epsilon, delta, neighbours)}",
+        f"protected: {protected}",
     ]
 
 

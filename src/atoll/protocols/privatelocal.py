@@ -188,6 +188,8 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     debits = private.Debits(study, island, p.neighbours, list(costs(p)), record)
     if p.calibration == "analytic":
         debits.ask()  # before anything leaves
+    else:
+        private.refuse_ledger(island)
     agreed = await handshake.announce(net, island, user, p.columns, None)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     turn = owners.index(net.me)
@@ -252,8 +254,9 @@ def _guarantee(p: PrivateLocalParameters) -> str:
     stated = f"epsilon={p.epsilon:g}, delta={p.delta:g}"
     if p.calibration == "paper":
         return (
-            f"noise as published for {stated}, sized for moments that a row moves by 1: a replaced row moves "
-            "them by sqrt(2), and with one row more or less the exact numbers of rows tell"
+            f"not differentially private as stated: noise as published for {stated}, sized for moments that "
+            "a row moves by 1; a replaced row moves them by sqrt(2), and with one row more or less the exact "
+            "numbers of rows tell"
         )
     return f"each owner's own noise makes it private with {stated}, {p.neighbours}, whoever colludes"
 
@@ -269,7 +272,17 @@ def _count_words(p: PrivateLocalParameters) -> str:
 def terms(study: Study) -> PrivacyTerms:
     """What the study promises, for reviews and ledgers."""
     p = study.read_parameters(PrivateLocalParameters)
-    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, costs(p), (_guarantee(p),))
+    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, costs(p), tuple(_terms_words(p)))
+
+
+def _terms_words(p: PrivateLocalParameters) -> list[str]:
+    if p.calibration == "paper":
+        return [_guarantee(p)]
+    return [
+        *private.promise(costs(p), p.delta, p.neighbours),
+        "noise: discrete Gaussian, the whole of it from every owner; it suffices whoever colludes",
+        f"components and variances are of {_row_words(p)}, not centred",
+    ]
 
 
 def check(study: Study) -> None:

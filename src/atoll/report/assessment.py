@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from atoll.report.units import duration, listing, size
+from atoll.runtime.budget import identity_missing
 from atoll.runtime.review import CostReview, Review, RoleReview
 
 _ANALYSES = {"pca": "a principal component analysis (PCA)", "sum": "a sum"}
@@ -143,19 +144,27 @@ def _budget(review: Review) -> list[str]:
     privacy = review.privacy
     assert privacy is not None
     said = [_bullets(privacy.words)]
-    if not privacy.accounts:
-        return [*said, f"Budgets of single islands: {privacy.accounts_missing}."]
+    if privacy.accounts_missing:
+        said.append(f"Budgets of single islands: {privacy.accounts_missing}.")
     rows = [
         (
             f"{account.island}: {account.identity}",
-            "none set" if account.budget is None else f"{account.budget:.4g} (delta {account.delta:g})",
-            f"{account.epsilon_before:.4g}: {account.before}",
-            f"{account.epsilon_after:.4g}: {account.after}"
+            ("none set" if account.budget is None else f"{account.budget:.4g}")
+            + f" (at delta {account.delta:g})",
+            _spent(account.epsilon_before) + account.before,
+            _spent(account.epsilon_after)
+            + account.after
             + ("" if account.covered else " — **over budget: the island will refuse**"),
         )
         for account in privacy.accounts
     ]
-    return [*said, _table(("Data set", "Budget", "Epsilon before", "Epsilon after"), rows)]
+    if rows:
+        said.append(_table(("Data set", "Budget", "Epsilon before", "Epsilon after"), rows))
+    return [*said, _bullets(identity_missing(island) for island in privacy.without_identity)]
+
+
+def _spent(epsilon: float | None) -> str:
+    return "" if epsilon is None else f"{epsilon:.4g}: "
 
 
 def _safeguards(review: Review) -> Iterable[str]:

@@ -64,6 +64,15 @@ class SecureSum(ABC):
     def trust(cls, contributors: int, options: Any) -> str:
         """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
 
+    @classmethod
+    def withstands(cls, contributors: int, options: Any, *, adder_apart: bool) -> int:
+        """How many contributors may pool what they have with the receiver, and still see sums only.
+
+        ``adder_apart``: whoever adds, where the method has such a role, is no contributor.
+        """
+        del options, adder_apart
+        return contributors - 2
+
     def __init__(
         self,
         net: Network,

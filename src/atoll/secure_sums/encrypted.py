@@ -69,6 +69,10 @@ class EncryptedSum(SecureSum):
             "every input."
         )
 
+    @classmethod
+    def withstands(cls, contributors: int, options: Any, *, adder_apart: bool) -> int:
+        return contributors - 2 if adder_apart else 0
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if len(self.receivers) != 1:

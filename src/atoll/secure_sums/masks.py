@@ -155,16 +155,17 @@ class Masks(SecureSum):
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
-        most = min(contributors - 2, MAX_NEIGHBOURS - 1)
+        most = cls.withstands(contributors, options, adder_apart=False)
+        safe = f"The sum is safe against the receiver together with up to {most} of {contributors} islands"
         if not options.dropouts:
-            return (
-                f"The sum is safe against the receiver together with up to {most} of {contributors} islands."
-            )
-        most = min(most, _threshold(contributors, options.dropouts) - 1)
-        return (
-            f"The sum is safe against the receiver together with up to {most} of {contributors} islands; "
-            f"up to {options.dropouts} islands may leave during the first sum, none later."
-        )
+            return f"{safe}."
+        return f"{safe}; up to {options.dropouts} islands may leave during the first sum, none later."
+
+    @classmethod
+    def withstands(cls, contributors: int, options: Any, *, adder_apart: bool) -> int:
+        del adder_apart
+        most = min(contributors - 2, MAX_NEIGHBOURS - 1)
+        return min(most, _threshold(contributors, options.dropouts) - 1) if options.dropouts else most
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -5,12 +5,14 @@ import math
 import os
 import random
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
@@ -18,6 +20,7 @@ from atoll.privacy.accountant import Spent
 from atoll.privacy.calibration import gdp_epsilon, gdp_mu
 from atoll.privacy.ledger import Budget, Ledger
 from atoll.privacy.mechanisms import GaussianCost, PureCost
+from atoll.protocols.private_release import fingerprint
 
 ONE = [GaussianCost(gdp_mu(1.0, 1e-5))]
 
@@ -52,10 +55,26 @@ def test_a_pure_budget_refuses_gaussian_noise():
     ledger = Ledger()
     ledger.set_budget("d", 1.0)
     ledger.debit("d", "a", [PureCost(0.6)])
-    with pytest.raises(BudgetExceeded, match="inf"):
+    with pytest.raises(
+        BudgetExceeded, match=r"budget of 1 is at delta 0, .* this release has a delta"
+    ) as refused:
         ledger.debit("d", "b", [GaussianCost(1e-6)])
+    assert refused.value.hint.endswith("atoll ledger set-budget LEDGER d --epsilon 1 --delta 1e-5")
     ledger.debit("d", "c", [PureCost(0.4)])
     assert ledger.account("d").spent == Spent(0.0, (0.4, 0.6))
+
+
+def test_a_pure_budget_set_after_gaussian_noise_says_what_stands_in_the_way(tmp_path):
+    with Ledger(tmp_path / "a ledger") as ledger:
+        ledger.debit("d", "a", ONE)
+        ledger.set_budget("d", 1.5)
+        with pytest.raises(
+            BudgetExceeded, match="pure releases only, and earlier ones have a delta"
+        ) as refused:
+            ledger.debit("d", "b", [PureCost(0.1)])
+        assert f"set-budget '{tmp_path}/a ledger' d --epsilon 1.5 --delta 1e-5" in refused.value.hint
+        account = ledger.account("d")
+        assert "no epsilon holds at delta 0" in account.in_words(account.delta)
 
 
 def test_the_same_release_is_charged_once_and_no_other_takes_its_id():
@@ -75,13 +94,22 @@ def test_the_same_release_is_charged_once_and_no_other_takes_its_id():
             ledger.debit(asked.pop("identity"), "r", asked.pop("costs"), **asked)
 
 
+def test_a_release_is_not_resumed_with_other_rows():
+    ledger = Ledger()
+    ledger.set_budget("d", 2.0, 1e-5)
+    ledger.debit("d", "r", ONE, study="s", fingerprint="before")
+    with pytest.raises(PrivacyError, match=r"not those that .* debited for \(.*epsilon 1 at delta 1e-05\)"):
+        ledger.debit("d", "r", ONE, study="s", fingerprint="after")
+    assert ledger.debit("d", "r", ONE, study="s", fingerprint="before").releases == 1
+
+
 def test_changed_rows_keep_what_was_spent():
     ledger = Ledger()
     ledger.set_budget("d", 1.0, 1e-5)
     ledger.debit("d", "r1", ONE, fingerprint="before")
     with pytest.raises(BudgetExceeded):
         ledger.debit("d", "r2", ONE, fingerprint="one row appended")
-    assert [debit.fingerprint for debit in ledger.debits("d")] == ["before"]
+    assert len(ledger.debits("d")) == 1
 
 
 def test_mixed_neighbours_count_added_rows_twice():
@@ -162,6 +190,76 @@ def test_a_ledger_of_another_version_is_not_touched(tmp_path):
         ledger._connection.execute("PRAGMA user_version = 99")
     with pytest.raises(PrivacyError, match="99"):
         Ledger(tmp_path / "l")
+
+
+# --- fingerprints ----------------------------------------------------------------------------------------
+
+
+def fingerprints(ledger):
+    return [debit["fingerprint"] for debit in json.loads(ledger.export())["debits"]]
+
+
+def test_an_export_does_not_let_rows_be_guessed(tmp_path):
+    """An auditor who knows all rows but the last, and that it is one of a few, tries them out."""
+    candidates = [np.array([[37.0, 1.0], [52.0, 0.0], [61.0, last]]) for last in (0.0, 1.0)]
+    with Ledger(tmp_path / "l") as ledger:
+        ledger.debit("d", "r", ONE, fingerprint=fingerprint(candidates[1]))
+        (written,) = fingerprints(ledger)
+    assert written not in [fingerprint(rows) for rows in candidates]
+
+
+@pytest.mark.parametrize("place", [None, "l"])
+def test_equal_rows_have_equal_fingerprints_in_one_ledger_only(tmp_path, place):
+    def path(name):
+        return None if place is None else tmp_path / name
+
+    with Ledger(path("one")) as one, Ledger(path("two")) as two:
+        for number, rows in enumerate(("a", "b", "a")):
+            one.debit("d", f"r{number}", ONE, fingerprint=rows)
+        two.debit("d", "r", ONE, fingerprint="a")
+        first, other, again = fingerprints(one)
+        assert first == again != other
+        assert fingerprints(two) != [first]
+
+
+def test_the_secret_stays_in_the_file(tmp_path):
+    with Ledger(tmp_path / "l") as ledger:
+        ledger.debit("d", "r", ONE, fingerprint="a")
+        (secret,) = ledger._connection.execute("SELECT value FROM meta").fetchone()
+        said = ledger.export() + repr(ledger) + repr(ledger.debits()) + repr(vars(ledger))
+    assert len(secret) == 32
+    assert secret.hex() not in said
+    assert repr(secret) not in said
+
+
+EARLIER_LAYOUT = """
+CREATE TABLE data_set (identity TEXT PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL) STRICT;
+CREATE TABLE debit (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, release_id TEXT NOT NULL UNIQUE, identity TEXT NOT NULL,
+    fingerprint TEXT NOT NULL, study TEXT NOT NULL, neighbours TEXT NOT NULL, mu REAL NOT NULL,
+    pure TEXT NOT NULL, made_at REAL NOT NULL
+) STRICT;
+CREATE INDEX debit_of_identity ON debit (identity);
+INSERT INTO data_set VALUES ('d', 3.0, 1e-5);
+INSERT INTO debit VALUES (1, 'r1', 'd', 'plain', 's', 'add-remove', 0.2, '[]', 1.0);
+INSERT INTO debit VALUES (2, 'r2', 'd', '', 's', 'add-remove', 0.2, '[]', 2.0);
+PRAGMA user_version = 1;
+"""
+
+
+def test_a_ledger_without_a_secret_gets_one_and_its_fingerprints_are_put_under_it(tmp_path):
+    connection = sqlite3.connect(tmp_path / "l")
+    connection.executescript(EARLIER_LAYOUT)
+    connection.close()
+    with Ledger(tmp_path / "l") as ledger:
+        brought = fingerprints(ledger)
+    assert "plain" not in brought
+    with Ledger(tmp_path / "l") as ledger:
+        account = ledger.debit("d", "r3", ONE, fingerprint="plain")
+        assert fingerprints(ledger) == [*brought, brought[0]]  # the same rows as in r1
+    assert brought[1] == ""  # nothing was known of these rows
+    assert account.budget == Budget(3.0, 1e-5)
+    assert account.releases == 3
 
 
 # --- crashes and races -----------------------------------------------------------------------------------

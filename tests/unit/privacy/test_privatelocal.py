@@ -128,6 +128,19 @@ def test_the_published_form_says_what_it_is() -> None:
     assert "exact number of rows" in words
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_the_terms_say_what_they_mean_for_one_row(neighbours: str) -> None:
+    study = privatelocal().study
+    asked = study.parameters | {"epsilon": 1.0, "delta": 1e-5, "neighbours": neighbours}
+    terms = protocol_of("privatelocal").privacy(structs.replace(study, parameters=asked))
+    assert terms is not None
+    assert terms.words[0].startswith(
+        "epsilon 1, delta 1e-05: an attacker who knows all other rows improves a 50:50 guess about one row "
+        "to at most 73%"
+    )
+    assert f"neighbours: {neighbours}" in terms.words[1]
+
+
 def test_every_owner_books_its_release_and_refuses_beyond_its_budget() -> None:
     islands = dict(zip("ab", cut(table(), 2), strict=True))
     with Ledger() as ledger:

@@ -46,7 +46,7 @@ FORMS: dict[str, tuple[str, dict[str, Any], dict[str, Any], float]] = {
 GROWTH = {
     "lattice, collective key": (10, 30, 100, 256),
     "lattice, data user's key": (10, 30, 100, 300),
-    "paillier": (10, 25, 50, 100),
+    "paillier": (10, 20, 40, 100),
 }
 """Owners for which growth is measured; a collective key has at most 256 members."""
 

@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import linregress
 
 from atoll import randomness
 from atoll.crypto.hazmat import lattice
@@ -143,12 +144,12 @@ def growth(most: int) -> None:
     for form, counts in GROWTH.items():
         owners = [count for count in counts if count <= most]
         together = [measured(form, count).processor for count in owners]
-        exponents[form] = float(np.polyfit(np.log(owners), np.log(together), 1)[0])
+        exponents[form] = linregress(np.log(owners), np.log(together))
         rows += [[form, *point] for point in zip(owners, together, strict=True)]
     show("Proxy and data user together, by owners", ["", "owners", "processor s"], rows)
-    for form, exponent in exponents.items():
-        said = "no faster than linearly" if exponent <= 1.0 else "FASTER THAN LINEARLY"
-        print(f"{form}: time grows as owners^{exponent:.2f}, {said}")
+    for form, fit in exponents.items():
+        said = "no faster than linearly" if fit.slope <= 1.0 + 2 * fit.stderr else "FASTER THAN LINEARLY"
+        print(f"{form}: time grows as owners^{fit.slope:.2f} (standard error {fit.stderr:.2f}), {said}")
 
 
 def main() -> None:

@@ -178,4 +178,4 @@ def _plus_identity(share: Integers, value: int) -> Integers:
 
 
 def _sha256(data: Any) -> bytes:
-    return hashlib.sha256(np.ascontiguousarray(data) if isinstance(data, np.ndarray) else data).digest()
+    return hashlib.sha256(np.ascontiguousarray(data).data if isinstance(data, np.ndarray) else data).digest()

@@ -4,8 +4,8 @@ Masks are only as good as the bounds they are made for, so every value is checke
 before anything that depends on a row leaves.
 
 Without bounds, all providers together learn the smallest 2^e that no value exceeds: for every level
-2^l a provider adds 0 if it has no larger value and a uniform word else, by a secure sum of which the
-coordinator sees only totals; zero or not is all they say. A coalition of all other providers with the
+2^l a provider adds 0 if it has no larger value and a uniform element of the group else, by a secure sum of
+which the coordinator sees only totals; zero or not is all they say. A coalition of all other providers with the
 coordinator so learns the last one's own power of two. Columns that are to be standardised have a power
 of two each.
 """
@@ -130,7 +130,10 @@ def check_table(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
 
 
 def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False) -> Limbs:
-    """What a provider adds for every level (of each column): zero, or a word that nobody can guess."""
+    """What a provider adds for every level (of each column): zero, or any element of the group.
+
+    Uniform over all of the group that sums are taken in: a sum then says nothing of how many exceeded.
+    """
     largest = np.abs(X).max(axis=0 if by_column else None, keepdims=True).reshape(-1, 1)
     if largest.max() > 2.0 ** LEVELS[-1]:
         raise RangeOverflow(
@@ -138,10 +141,8 @@ def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False)
             hint="give the study bounds, or other units",
         )
     above = (largest > 2.0 ** np.array(LEVELS, dtype=np.float64)).ravel()
-    words = randomness.expand_words(seed, len(above), "atoll/sfpca/range")
-    out = np.zeros((fixedpoint.LIMBS, len(above)), np.uint64)
-    out[0] = np.where(above, words, np.uint64(0))
-    return out
+    words = randomness.expand_words(seed, fixedpoint.LIMBS * len(above), "atoll/sfpca/range")
+    return np.where(above, words.reshape(fixedpoint.LIMBS, len(above)), np.uint64(0))
 
 
 def smallest_covers(totals: Limbs) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What the sums that open the data's range tell the coordinator: who exceeds a level, yes or no, not how many."""
+"""What the sums that open the data's range tell the coordinator: whether anybody exceeds a level, not how many."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ before anything that depends on a row leaves.
 
 Without bounds, all providers together learn the smallest 2^e that no value exceeds: for every level
 2^l a provider adds 0 if it has no larger value and a uniform element of the group else, by a secure sum of
-which the coordinator sees only totals; zero or not is all they say. A coalition of all other providers with the
-coordinator so learns the last one's own power of two. Columns that are to be standardised have a power
+which the coordinator sees only totals; zero or not is all they say. A coalition of all other providers with
+the coordinator so learns the last one's own power of two. Columns that are to be standardised have a power
 of two each.
 """
 

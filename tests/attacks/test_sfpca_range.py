@@ -1,4 +1,4 @@
-"""What the sums that open the data's range tell the coordinator: whether anybody exceeds a level, not how many."""
+"""What the sums that open the data's range tell: whether anybody exceeds a level, not how many do."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ of two each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite, log2
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -57,12 +57,20 @@ class Declared(NamedTuple):
 
     def range(self) -> Range:
         """Midpoints, and the power of two that covers the widest column."""
-        half = float(np.max(self.high - self.low)) / 2
-        return Range(ceil(log2(half)), (self.low + self.high) / 2)
+        return Range(int(_covering(self._reach.max())), self._centre)
 
     def units(self) -> Units:
         """Midpoints, and the power of two that covers each column."""
-        return Units(np.frexp((self.high - self.low) / 2)[1].astype(np.int64), (self.low + self.high) / 2)
+        return Units(_covering(self._reach), self._centre)
+
+    @property
+    def _centre(self) -> Matrix:
+        return np.asarray((self.low + self.high) / 2)
+
+    @property
+    def _reach(self) -> Matrix:
+        """How far from their centre values may be, rounded as their own differences will be."""
+        return np.maximum(self.high - self._centre, self._centre - self.low)
 
     def of(self, own: slice) -> Declared:
         """The bounds of one party's columns."""
@@ -78,6 +86,12 @@ class Declared(NamedTuple):
                 f"{island.place(int(row))}; no number was sent",
                 hint=_WIDEN,
             )
+
+
+def _covering(reach: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The exponents of the smallest powers of two that are no smaller; 0 for 0."""
+    significand, exponent = np.frexp(reach)
+    return np.asarray(exponent - (significand == 0.5), dtype=np.int64)
 
 
 def units(bounds: Declared | None, opened: Sequence[int]) -> Units:

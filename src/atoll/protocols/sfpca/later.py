@@ -28,14 +28,12 @@ from atoll.protocols.sfpca.held import Public
 from atoll.protocols.sfpca.kept import Kept
 from atoll.protocols.sfpca.messages import RowCount, RowCounts
 from atoll.protocols.sfpca.moments import on_grid
-from atoll.protocols.sfpca.parameters import COORDINATOR
+from atoll.protocols.sfpca.parameters import COORDINATOR, LATER
 from atoll.protocols.sfpca.ranges import Range, check_table
 from atoll.protocols.sfpca.releases import own_scores, release_model
 from atoll.protocols.sfpca.scores import ROW_FRACTION
 from atoll.protocols.sfpca.shared import Shared
 from atoll.study.model import Parameters, Party, Study
-
-NAME = "sfpca-later"
 
 
 class LaterParameters(Parameters, frozen=True):
@@ -59,7 +57,7 @@ def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, .
     )
     return Study(
         name=f"{study.name}, later",
-        protocol=NAME,
+        protocol=LATER,
         parties=tuple(party for party in holders if party.roles),
         parameters={"session": session.hex()},
         release=dict(release),
@@ -71,7 +69,7 @@ def later(shares: Mapping[Address, bytes], *, with_rows: bool) -> Protocol:
     hidden = _Shares(shares)
     outputs = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
     return Protocol(
-        name=NAME,
+        name=LATER,
         title="a later step on shared components (SF-PCA)",
         roles={PROVIDER: partial(_provider, hidden), COORDINATOR: partial(_coordinator, hidden)},
         data_roles=frozenset({PROVIDER}) if with_rows else frozenset(),

@@ -42,6 +42,13 @@ class LaterParameters(Parameters, frozen=True):
     session: str
 
 
+class _Shares(dict[Address, bytes]):
+    """Every role's share: together they are the components, so that none is ever printed."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} shares>"
+
+
 def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, ...]]) -> Study:
     """The study of a later step: the holders of shares, and what they do with them."""
     holders = (
@@ -59,11 +66,12 @@ def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, .
 
 def later(shares: Mapping[Address, bytes], *, with_rows: bool) -> Protocol:
     """The protocol of a later step, with rows to project or without; each role uses its own share only."""
+    hidden = _Shares(shares)
     outputs = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
     return Protocol(
         name=LATER,
         title="a later step on shared components (SF-PCA)",
-        roles={PROVIDER: partial(_provider, shares), COORDINATOR: partial(_coordinator, shares)},
+        roles={PROVIDER: partial(_provider, hidden), COORDINATOR: partial(_coordinator, hidden)},
         data_roles=frozenset({PROVIDER}) if with_rows else frozenset(),
         single_roles=frozenset({COORDINATOR}),
         messages=messages.MESSAGES,

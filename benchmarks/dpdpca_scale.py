@@ -1,7 +1,9 @@
 """DPDPCA at 90 features: what the proxy and the data user do, in seconds, and how it grows with owners.
 
-python -m benchmarks.dpdpca_scale            100 owners on every form, then 10, 30, 100 and more owners
-python -m benchmarks.dpdpca_scale --quick    without more than 100 owners and without the paper's own form
+    python -m benchmarks.dpdpca_scale [--quick]
+
+100 owners on every form; then fewer and more owners, on lattices and on Paillier, and the exponent with which
+time grows. --quick leaves out the paper's own form and more than 100 owners.
 
 A whole study runs once in this process; then the proxy and the data user alone are run again from their
 records and inboxes, which is what is timed (the best of three): all that they decode, add, decrypt and
@@ -11,12 +13,14 @@ Growth is fitted to processor seconds, which a busy machine disturbs less.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from collections import defaultdict
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import linregress
 
 from atoll import randomness
 from atoll.crypto.hazmat import lattice
@@ -40,8 +44,12 @@ FORMS: dict[str, tuple[str, dict[str, Any], dict[str, Any], float]] = {
 }
 """Secure sum, its options, parameters, and the promise in seconds for 100 owners."""
 
-MOST_OWNERS = {"lattice, collective key": 256, "lattice, data user's key": 300}
-"""How far growth is measured; a collective key has at most 256 members."""
+GROWTH = {
+    "lattice, collective key": (10, 30, 100, 256),
+    "lattice, data user's key": (10, 30, 100, 300),
+    "paillier": (10, 20, 40, 100),
+}
+"""Owners for which growth is measured; a collective key has at most 256 members."""
 
 
 class Kept(Observer):
@@ -95,6 +103,7 @@ class Measured(NamedTuple):
     processor: float
 
 
+@cache
 def measured(form: str, owners: int) -> Measured:
     study, islands = study_of(form, owners)
     protocol, kept = protocol_of("dpdpca"), Kept()
@@ -117,9 +126,7 @@ def measured(form: str, owners: int) -> Measured:
     return Measured(whole, alone[0], alone[1] + key_seconds(form), processor)
 
 
-def main() -> None:
-    quick = "--quick" in sys.argv
-    forms = [form for form in FORMS if not (quick and "paper" in form)]
+def promises(forms: list[str]) -> None:
     rows: list[list[object]] = []
     for form in forms:
         took = measured(form, 100)
@@ -129,26 +136,30 @@ def main() -> None:
         ["", "proxy s", "data user s", "together", "promise <=", "whole run, all owners s"],
         rows,
     )
-    growth: list[list[object]] = []
-    for form, most in MOST_OWNERS.items():
-        counts = [10, 30, 100] if quick else [10, 30, 100, most]
-        together = [measured(form, owners).processor for owners in counts]
-        exponent = float(np.polyfit(np.log(counts), np.log(together), 1)[0])
-        growth += [
-            [
-                form,
-                owners,
-                took,
-                exponent if owners == counts[-1] else "",
-                1.0 if owners == counts[-1] else "",
-            ]
-            for owners, took in zip(counts, together, strict=True)
-        ]
-    show(
-        "Proxy and data user together, by owners",
-        ["", "owners", "processor s", "fitted exponent", "promise <="],
-        growth,
+
+
+def growth(most: int) -> None:
+    rows: list[list[object]] = []
+    exponents = {}
+    for form, counts in GROWTH.items():
+        owners = [count for count in counts if count <= most]
+        together = [measured(form, count).processor for count in owners]
+        exponents[form] = linregress(np.log(owners), np.log(together))
+        rows += [[form, *point] for point in zip(owners, together, strict=True)]
+    show("Proxy and data user together, by owners", ["", "owners", "processor s"], rows)
+    for form, fit in exponents.items():
+        said = "no faster than linearly" if fit.slope <= 1.0 + 2 * fit.stderr else "FASTER THAN LINEARLY"
+        print(f"{form}: time grows as owners^{fit.slope:.2f} (standard error {fit.stderr:.2f}), {said}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    promises([form for form in FORMS if not (quick and "paper" in form)])
+    growth(100 if quick else max(max(counts) for counts in GROWTH.values()))
 
 
 if __name__ == "__main__":

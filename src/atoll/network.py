@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from atoll.codec import Message
+from atoll.errors import RunError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -35,6 +36,16 @@ class Record(Protocol):
     """
 
     def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes: ...
+
+
+def bind(record: Record, tag: str, digest: bytes) -> None:
+    """A role that runs again must send what it sent: other values under the same draws (masks, noise,
+    encryptions of zero) would show the difference."""
+    if record(tag, lambda: digest) != digest:
+        raise RunError(
+            f"what would be sent for {tag!r} is not what the recorded run sent",
+            hint="the data, the messages received or the machine have changed: start a new run",
+        )
 
 
 class Network(ABC):

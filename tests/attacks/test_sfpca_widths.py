@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import pairwise
 from math import ceil, log2
 from typing import Any, NamedTuple
@@ -12,18 +12,22 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from sklearn.datasets import load_wine
-from tests.sfpca_runs import direct, encrypted, strict
+from tests.sfpca_runs import direct, encrypted, own_moments, strict
 
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Clearing, Layout, Ring
 from atoll.protocols.sfpca import parties, planner
 from atoll.protocols.sfpca.bounds import Widths, plan_for
-from atoll.protocols.sfpca.columns import evenly_split
-from atoll.protocols.sfpca.direct import SMUDGE_MARGIN, Inputs
+from atoll.protocols.sfpca.columns import Split, evenly_split, own_columns
+from atoll.protocols.sfpca.covariance import HEADROOM, POLICIES
+from atoll.protocols.sfpca.direct import DATA_FRACTION, SMUDGE_MARGIN, Inputs, scatter
 from atoll.protocols.sfpca.direct import direct as direct_recipe
+from atoll.protocols.sfpca.moments import on_grid
 from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.shared import Job
+from atoll.protocols.sfpca.shared import Job, Shared
+from atoll.protocols.sfpca.strict import held_covariance, start
 from atoll.protocols.sfpca.strict import strict as strict_recipe
+from atoll.randomness import derive
 
 # The table of go/product, which pins them.
 MODULI = [
@@ -229,3 +233,141 @@ def test_masks_and_what_is_cut_off_are_uniform_over_their_widths() -> None:
         # Neighbours have nothing to do with each other: differences of uniform numbers are triangular.
         steps = [(b - a + (1 << width - 1)) % (1 << width) - (1 << width - 1) for a, b in pairwise(made)]
         assert uniform(steps, width) > 1e-5
+
+
+# ---- what parties put in, added up ----
+
+
+class Summand(NamedTuple):
+    values: Any
+    fraction: int
+    bits: int
+    norm_bits: int | None
+
+
+class Noted(planner.Counted):
+    """Notes what one party puts in, at a public scale."""
+
+    def __init__(self, names: Sequence[str], total: float) -> None:
+        super().__init__(names, total=total)
+        self.summands: list[Summand] = []
+
+    def private(
+        self,
+        owner: str | None,
+        values: Any,
+        shape: tuple[int, int],
+        fraction: int,
+        bits: int,
+        norm_bits: int | None = None,
+    ) -> Shared:
+        put = np.zeros(shape, np.int64) if values is None else np.asarray(values)
+        assert put.shape == shape
+        self.summands.append(Summand(put.astype(object), fraction, bits, norm_bits))
+        return super().private(owner, values, shape, fraction, bits, norm_bits)
+
+
+Form = Callable[[Noted, Inputs], Coroutine[Any, Any, Any]]
+
+
+def check_sums(form: Form, everybody: Sequence[Inputs], total: float) -> None:
+    """Everything that a program lets parties put in: their sum keeps the bounds that masks are made for."""
+    machines = [Noted(everybody[0].providers, total) for _ in everybody]
+    for machine, inputs in zip(machines, everybody, strict=True):
+        asyncio.run(form(machine, inputs))
+    assert machines[0].summands
+    for parts in zip(*(machine.summands for machine in machines), strict=True):
+        _, fraction, bits, norm_bits = parts[0]
+        assert {part[1:] for part in parts} == {(fraction, bits, norm_bits)}
+        added = np.sum([part.values for part in parts], axis=0) / 2.0**fraction
+        assert np.abs(added).max() < 2.0**bits
+        if norm_bits is not None:
+            assert np.sqrt(np.square(added.astype(float)).sum()) < 2.0**norm_bits
+
+
+async def strict_form(machine: Noted, inputs: Inputs) -> None:
+    policy = POLICIES["default"]
+    C = await held_covariance(machine, inputs, policy)
+    C.mean(machine)
+    start(machine, inputs, policy, 26)
+
+
+async def direct_form(machine: Noted, inputs: Inputs) -> None:
+    await scatter(machine, inputs)
+
+
+def island_inputs(blocks: Sequence[np.ndarray], *, standardize: bool = False) -> list[Inputs]:
+    names, sizes = tuple(f"p{i}/provider" for i in range(len(blocks))), tuple(map(len, blocks))
+    keep_rows = prefers_rows(sizes, blocks[0].shape[1]) and not standardize
+    return [
+        Inputs(
+            sum(sizes),
+            blocks[0].shape[1],
+            names,
+            name,
+            own_moments(block, 0, keep_rows),
+            derive(bytes(32), "seed", name),
+            sizes,
+            standardize=standardize,
+        )
+        for name, block in zip(names, blocks, strict=True)
+    ]
+
+
+def variance(blocks: Sequence[np.ndarray]) -> float:
+    return float(np.vstack(blocks).var(axis=0).sum())
+
+
+def awkward(blocks: Sequence[np.ndarray], total: float) -> list[np.ndarray]:
+    """The same rows, moved so that the digits that every party's means lack are all but half a unit."""
+    n, unit = sum(map(len, blocks)), np.sqrt(total * HEADROOM) * 2.0 ** -POLICIES["default"].gram_fraction
+    moved = []
+    for block in blocks:
+        means = block.sum(axis=0) / (n * unit)
+        moved.append(block + (np.floor(means) + 0.499 - means) * unit * n / len(block))
+    return moved
+
+
+@pytest.mark.parametrize("count", [2, 6, 50])
+@pytest.mark.parametrize("spread", [0.9, 0.01])
+def test_the_means_of_many_parties_keep_their_bounds(count: int, spread: float) -> None:
+    rng = np.random.default_rng(3)
+    blocks = [spread * rng.uniform(-1, 1, (20, 110)) for _ in range(count)]
+    total = variance(blocks)
+    for case in (blocks, awkward(blocks, total)):
+        check_sums(strict_form, island_inputs(case), total)
+
+
+def column_inputs(rows: np.ndarray, count: int) -> list[Inputs]:
+    """Every party has as many columns of the same rows."""
+    (n, m), width = rows.shape, rows.shape[1] // count
+    names = tuple(f"p{i}/provider" for i in range(count))
+    everybody = []
+    for i, name in enumerate(names):
+        own = on_grid(rows[:, i * width : (i + 1) * width], 0, DATA_FRACTION)
+        moments, table = own_columns(own, i * width, m)
+        split = Split(n, names, (width,) * count, DATA_FRACTION, {name: table})
+        everybody.append(Inputs(n, m, names, name, moments, derive(bytes(32), name), split=split))
+    return everybody
+
+
+@pytest.mark.parametrize("form", [strict_form, direct_form])
+def test_what_many_owners_of_columns_put_in_keeps_its_bounds(form: Form) -> None:
+    rows = np.random.default_rng(4).uniform(-1, 1, (60, 100))
+    check_sums(form, column_inputs(rows, 50), variance([rows]))
+
+
+@pytest.mark.parametrize(
+    ("form", "shape", "standardize"),
+    [(direct_form, (5, 7), False), (strict_form, (3, 1200), False), (strict_form, (5, 7), True)],
+    ids=["direct", "streamed rows", "standardised"],
+)
+def test_what_many_parties_put_in_keeps_its_bounds(
+    form: Form, shape: tuple[int, int], standardize: bool
+) -> None:
+    rng = np.random.default_rng(4)
+    blocks = [rng.uniform(-1, 1, shape) for _ in range(50)]
+    everybody = island_inputs(blocks, standardize=standardize)
+    assert everybody[0].moments is not None
+    assert (everybody[0].moments.rows is not None) == (shape == (3, 1200))
+    check_sums(form, everybody, shape[1] if standardize else variance(blocks))

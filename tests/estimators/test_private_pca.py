@@ -22,10 +22,12 @@ from atoll.errors import (
     PartyLeft,
     PrivacyError,
     PrivacyWarning,
+    RangeOverflow,
     StudyError,
 )
 from atoll.network import Address
 from atoll.privacy import dp_moments as dp
+from atoll.privacy import grid
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
 from atoll.privacy.rehearsal import rehearse
@@ -34,6 +36,8 @@ from atoll.runtime.execute import run_study
 from atoll.runtime.replay import replay
 
 OPTIONS = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
+NOT_PRIVATE = {"epsilon": None, "delta": None, "row_norm": None}
+CENTRED = {"assume_centered": True}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +99,18 @@ def test_other_forms_give_components_too(digits: np.ndarray) -> None:
     assert replaced.n_samples_ == len(digits)  # public there
 
 
+def test_rows_that_are_known_to_be_centred_are_taken_as_they_are(digits: np.ndarray) -> None:
+    rows = digits[:, 20:28] - 0.1
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    values, vectors = np.linalg.eigh(unit.T @ unit / len(rows))
+    for protocol in ("dpdpca", "pppca"):
+        options = OPTIONS | CENTRED | {"protocol": protocol, "epsilon": 5000.0, "row_norm": 2.0}
+        fitted = atoll.PCA(3, **options).fit(islands(rows, 3))
+        assert not fitted.mean_.any()
+        assert np.abs(fitted.explained_variance_ - values[::-1][:3]).max() < 1e-3
+        assert np.abs(np.abs(np.sum(fitted.components_ * vectors.T[::-1][:3], axis=1)) - 1).max() < 1e-3
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -113,6 +129,17 @@ def test_other_forms_give_components_too(digits: np.ndarray) -> None:
         ({"protocol": "meta"}, "means nothing"),
         ({"dropouts": 1}, "dropouts=1 means nothing"),
         ({"ledger": 3}, "ledger must be a path"),
+        ({"assume_centered": "yes"}, "assume_centered='yes' must be True or False"),
+        (
+            {"protocol": "meta"} | NOT_PRIVATE | CENTRED,
+            "assume_centered=True means nothing to protocol='meta'",
+        ),
+        ({"protocol": "pppca"} | NOT_PRIVATE | CENTRED, "assume_centered=True means nothing"),
+        ({"protocol": "privatelocal", "row_norm": None} | CENTRED, "assume_centered=True means nothing"),
+        (
+            {"calibration": "paper", "secure_sum": "paillier"} | CENTRED,
+            "assume_centered=True means nothing",
+        ),
         ({"calibration": "paper", "secure_sum": "paillier", "ledger": "x"}, "ledger='x' means nothing"),
     ],
 )
@@ -191,20 +218,32 @@ TINY = {"epsilon": 1e-8, "delta": 1e-12}  # noise that no grid holds
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
-def test_what_cannot_be_released_is_refused_before_it_is_paid_for(build) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_released_is_refused_before_it_is_paid_for(  # type: ignore[no-untyped-def]
+    build, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from msgspec import structs
 
-    tiny = structs.replace(build().study, parameters=build().study.parameters | TINY)
-    holes = build()
-    first = next(iter(holes.islands.values()))
-    gap = atoll.Island.from_array(np.full((5, 4), np.nan), name=first.name, columns=first.columns)
-    for study, islands_ in ((tiny, build().islands), (holes.study, holes.islands | {first.name: gap})):
+    study, first = build().study, next(iter(build().islands.values()))
+    rows = first.features(first.columns)
+
+    def paid(error: type[Exception], said: str, table: np.ndarray, **parameters: float) -> set[str]:
+        """Who was debited by a run that is refused for this reason."""
+        island = atoll.Island.from_array(
+            table, name=first.name, columns=first.columns if first.named else None
+        )
+        asked = structs.replace(study, parameters=study.parameters | parameters)
+        tables = build().islands | {first.name: island}
         with Ledger() as ledger:
-            for name, island in islands_.items():
-                island.ledger, island.identity = ledger, name
-            with pytest.raises((ParameterError, DataError)):
-                atoll.LocalEngine().run(protocol_of(study.protocol), study, islands_)
-            assert first.name not in {debit.identity for debit in ledger.debits()}
+            for name, each in tables.items():
+                each.ledger, each.identity = ledger, name
+            with pytest.raises(error, match=said):
+                atoll.LocalEngine().run(protocol_of(study.protocol), asked, tables)
+            return {debit.identity for debit in ledger.debits()}
+
+    assert first.name not in paid(ParameterError, "grid units", rows, **TINY)
+    assert first.name not in paid(DataError, "a missing value", np.full_like(rows, np.nan))
+    monkeypatch.setattr(grid, "MAX_ROWS", 40)  # the true number of rows would take long to make
+    assert first.name not in paid(RangeOverflow, "rows, and the grid holds", np.vstack([rows] * 4))
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])

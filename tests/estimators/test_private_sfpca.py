@@ -73,6 +73,7 @@ def test_rows_beyond_the_bounds_are_cut_and_not_refused() -> None:
     [
         ({"bounds": None}, "needs bounds, the public range"),
         ({"epsilon": None, "delta": None, "row_norm": 1.0}, "means nothing"),
+        ({"epsilon": None, "delta": None, "assume_centered": True}, "assume_centered=True means nothing"),
         ({"epsilon": -1.0}, "epsilon must be a positive number"),
         ({"delta": 2.0}, "delta must lie strictly between"),
         ({"colluders": 0}, "at least 1 must be assumed"),

@@ -22,6 +22,7 @@ from atoll.estimators.encrypted_model import EncryptedModel
 from atoll.network import Address
 from atoll.protocols.base import check_study
 from atoll.protocols.sfpca.kept import Kept
+from atoll.protocols.sfpca.later import later
 from atoll.protocols.sfpca.protocol import PROTOCOL
 from atoll.runtime.local import LocalEngine, Observer
 
@@ -141,6 +142,17 @@ def test_shares_belong_together(kept: Any) -> None:
     swapped = shares | {holders[0]: shares[holders[1]], holders[1]: shares[holders[0]]}
     with pytest.raises(MessageError, match="another role"):
         EncryptedModel(model.study, swapped).open()
+
+
+@pytest.mark.parametrize("with_rows", [False, True])
+def test_a_later_step_prints_no_share(with_rows: bool) -> None:
+    shares = {
+        Address("north", "provider"): b"secret of north",
+        Address("hub", "coordinator"): b"secret of hub",
+    }
+    printed = repr(later(shares, with_rows=with_rows))
+    assert "secret" not in printed
+    assert "<2 shares>" in printed
 
 
 def test_what_cannot_be_done_is_said(kept: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.sfpca_certificate import cases, run
+from benchmarks.sfpca_certificate import Verdict, cases, failures, line, run
 
 from atoll.errors import CertificateRefused
 from atoll.protocols.sfpca.certificate import (
@@ -46,8 +46,19 @@ def test_right_results_pass(name: str, policy: str) -> None:
 @pytest.mark.parametrize(("name", "policy"), WRONG)
 def test_wrong_results_do_not(name: str, policy: str) -> None:
     verdict = run(CASES[name], policy, 1)
+    assert verdict.computed
     assert not verdict.right, "the case was made to fail"
     assert not verdict.accepted, verdict
+
+
+def test_runs_that_break_off_are_neither_right_nor_wrong() -> None:
+    broken = Verdict("flat", "slope 0", "default", np.inf, np.nan)
+    wrong, right = broken._replace(bound=0.5, cosine=0.3), broken._replace(bound=1e-3, cosine=1.0)
+    columns = line("flat", [broken, broken, wrong, right]).split()
+    assert columns == ["flat", "4", "1", "0", "0.0%", "0", "1", "2"]
+    assert failures([broken, wrong, right]) == []
+    # But what the certificate vouches for has to be there.
+    assert "not computed, accepted" in failures([broken._replace(bound=1e-3)])[0]
 
 
 THETA = np.array([0.4, 0.2, 0.1, 0.05, 0.02, 0.01])

@@ -47,6 +47,9 @@ _USED = {
 }
 """The options that mean something to each protocol."""
 
+_NOT_IN_THE_PAPERS = ("ledger", "assume_centered")
+"""What ``calibration="paper"`` has no place for."""
+
 _SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
 """The options that belong to a secure sum."""
 
@@ -89,6 +92,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         "laplace" or "wishart", made by the proxy.
     colluders : int
         How many owners may use their own noise shares against the others.
+    assume_centered : bool
+        With epsilon: the mean is known to be zero (with "sfpca", the middle of ``bounds``). Nothing is spent
+        on it, and the components are those of rows as they are.
     ledger : path or Ledger, optional
         Where each island's spending is booked under its identity; in memory unless named.
     dropouts : int
@@ -142,6 +148,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         calibration: str = "analytic",
         noise: str = "distributed",
         colluders: int = 1,
+        assume_centered: bool = False,
         dropouts: int = 0,
         ledger: Any = None,
         variant: str = "fast",
@@ -166,6 +173,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.calibration = calibration
         self.noise = noise
         self.colluders = colluders
+        self.assume_centered = assume_centered
         self.dropouts = dropouts
         self.ledger = ledger
         self.variant = variant
@@ -190,7 +198,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.protocol in ("pppca", "sfpca") and self.epsilon is not None:
             used = (*used, *PRIVACY_OPTIONS)
         if self._is_the_papers():
-            used = tuple(name for name in used if name != "ledger")
+            used = tuple(name for name in used if name not in _NOT_IN_THE_PAPERS)
         refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
         if not isinstance(self.standardize, bool | np.bool_):
             raise ParameterError(f"standardize={self.standardize!r} must be True or False")

@@ -7,11 +7,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from atoll.data.island import Island
 from atoll.errors import ParameterError
 from atoll.privacy.ledger import Account, Ledger
 
-PRIVACY_OPTIONS = ("epsilon", "delta", "row_norm", "rows", "neighbours", "noise", "colluders", "ledger")
+PRIVACY_OPTIONS = (
+    "epsilon",
+    "delta",
+    "row_norm",
+    "rows",
+    "neighbours",
+    "noise",
+    "colluders",
+    "assume_centered",
+    "ledger",
+)
 
 _PAPER_NOISE = ("gaussian", "laplace", "wishart")
 
@@ -27,6 +39,8 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
         )
+    if not isinstance(estimator.assume_centered, bool | np.bool_):
+        raise ParameterError(f"assume_centered={estimator.assume_centered!r} must be True or False")
     parameters: dict[str, Any] = {
         "epsilon": float(estimator.epsilon),
         "delta": None if estimator.delta is None else float(estimator.delta),
@@ -34,6 +48,7 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
         "rows": estimator.rows,
         "neighbours": estimator.neighbours,
         "colluders": int(estimator.colluders),
+        "assume_centered": bool(estimator.assume_centered),
     }
     return parameters | _noise(estimator)
 

@@ -10,6 +10,7 @@ and Steinke (2020, Proposition 12).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import log_ndtr, ndtr
@@ -58,6 +59,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     return float(brentq(lambda eps: gdp_delta(mu, eps) - delta, 0.0, upper, xtol=1e-13, rtol=1e-14))
 
 
+@lru_cache(maxsize=256)
 def gdp_mu(epsilon: float, delta: float) -> float:
     """The largest mu whose release is still (epsilon, delta)-private."""
     check_epsilon(epsilon)

@@ -21,7 +21,8 @@ ROW_UNITS = 1 << ROW_BITS
 MOMENT_UNITS = ROW_UNITS * ROW_UNITS
 
 _BLOCK_ROWS = 1 << (53 - 2 * ROW_BITS)
-_MAX_ROWS = 1 << (62 - 2 * ROW_BITS)
+# With so many rows the sums of one table could leave int64.
+MAX_ROWS = 1 << (62 - 2 * ROW_BITS)
 
 
 def checked_rows(rows: npt.ArrayLike, features: int) -> Floats:
@@ -35,9 +36,17 @@ def checked_rows(rows: npt.ArrayLike, features: int) -> Floats:
             f"row {int(np.flatnonzero(~finite)[0])} holds a value that is not a finite number",
             hint="impute or drop such rows before a private analysis",
         )
-    if table.shape[0] >= _MAX_ROWS:
-        raise RangeOverflow(f"{table.shape[0]} rows do not fit the grid; split the island's table")
+    check_size(table.shape[0])
     return table
+
+
+def check_size(rows: int, whose: str = "a table") -> None:
+    """Refuse a table whose sums might not fit; to be asked before a release is paid for."""
+    if rows >= MAX_ROWS:
+        raise RangeOverflow(
+            f"{whose} has {rows} rows, and the grid holds sums of fewer than {MAX_ROWS}",
+            hint="split the table between two islands",
+        )
 
 
 def row_norms(table: Floats) -> Floats:

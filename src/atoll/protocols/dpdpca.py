@@ -275,6 +275,11 @@ def _check_paper(study: Study, p: DPDPCAParameters) -> None:
             f"noise={p.noise!r} is not the paper's, whose proxy makes the noise",
             hint="noise = 'gaussian', 'laplace' or 'wishart'",
         )
+    if p.assume_centered:
+        raise ParameterError(
+            "assume_centered means nothing to calibration='paper', which spends nothing on a mean",
+            hint="leave it out",
+        )
     if p.noise in (None, "gaussian") and p.delta is None:
         raise ParameterError("the paper's Gaussian mechanism needs a delta", hint="delta=1e-5, for example")
     if p.row_norm is None:

@@ -27,6 +27,7 @@ from atoll.errors import BudgetExceeded, DataError, ParameterError, PrivacyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy import dp_moments as dp
+from atoll.privacy import grid
 from atoll.privacy.accountant import Spent, in_words
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Cost, Crowd
@@ -324,7 +325,12 @@ def open_session(
 
 
 def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
-    """Refuse missing and infinite values by their place; an empty table is fine (its noise still counts)."""
+    """Whatever a release could refuse of a table, before it is paid for.
+
+    Missing and infinite values, by their place, and more rows than the grid's sums hold. An empty table is
+    fine: its noise still counts.
+    """
+    grid.check_size(len(X), island.name)
     wrong = ~np.isfinite(X)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
@@ -351,7 +357,12 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
             f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
         ),
-        f"{reach}; {rows_words(asked.rows)}",
+        f"{reach}; {_rows_words(asked)}",
+        (
+            "it presumes clean tables: one with a missing or infinite value, or with "
+            f"{grid.MAX_ROWS:,} rows or more, is refused before anything is paid or released, "
+            "and that alone tells the others that the island has such a table"
+        ),
     ]
 
 
@@ -377,12 +388,14 @@ def _noise_words(asked: Private) -> str:
     return f"{kind}, a share from every owner, so that nobody knows the total"
 
 
-def rows_words(rows: str) -> str:
-    if rows == "normalise":
-        return "around the private centre every row counts with length one, and variances are of such rows"
-    return (
-        "around the private centre rows are cut at a privately chosen radius, and variances are of such rows"
+def _rows_words(asked: Private) -> str:
+    centre = "assumed" if asked.assume_centered else "private"
+    how = (
+        "every row counts with length one"
+        if asked.rows == "normalise"
+        else "rows are cut at a privately chosen radius"
     )
+    return f"around the {centre} centre {how}, and variances are of such rows"
 
 
 def disclosures(owner: str, receiver: str, method: type[SecureSum]) -> list[Disclosure]:

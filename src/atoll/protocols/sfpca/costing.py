@@ -78,6 +78,7 @@ class Costing:
         p = self.rates.python
         one = p.message / 2 + p.byte * size / 2
         self.effort.provider(one, alone=True, who=who)
+        self.effort.provider(p.hash_byte * size, who=who)
         for line in self.effort.timelines:
             line.gathered(size, self._mask(who))
         self.effort.coordinator(one * len(who), alone=True)

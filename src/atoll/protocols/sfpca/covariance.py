@@ -120,6 +120,8 @@ class GramCovariance(Covariance):
     u_rows: Shared
     mean_bits: int
     entry_bits: int
+    low_bits: int
+    """The lower digit of a mean is worth 2^-low_bits of the higher one."""
 
     @property
     def digits(self) -> int:
@@ -128,13 +130,12 @@ class GramCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
-        f = self.policy.gram_fraction
         same = self._options(machine, P)
-        bits = self.mean_bits + 1
+        bits, below = self.mean_bits + 1, 2.0**-self.low_bits
         Pu = await machine.product((P, self.u_columns), bits=bits, name="P u", **same)
         high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
-        b = machine.combine([(-1.0, high), (-(2.0**-f), low)], bits=bits)
-        pair = machine.beside([b, machine.combine([(2.0**-f, b)], bits=bits)])
+        b = machine.combine([(-1.0, high), (-below, low)], bits=bits)
+        pair = machine.beside([b, machine.combine([(below, b)], bits=bits)])
         return await machine.product((P, self.G), (pair, self.u_rows), bits=1, name="P C", **same)
 
     def _options(self, machine: Machine, P: Shared) -> dict[str, Any]:
@@ -167,22 +168,30 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
             hint="give the columns' bounds as (low, high), close to the values",
         )
     gram: Any = None
-    high: Any = None
-    low: Any = None
+    both: Any = None
+    low_bits = f - _fewer_digits(m, machine.parties, mean_bits)
     if own is not None:
         assert own.G is not None, "the moments were taken without a Gram matrix"
         exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
         gram = np.rint(exact * 2.0**f).astype(np.int64)
         mean = own.u.astype(float) * 2.0**-DATA_FRACTION / (n * sqrt(scale))
         high = np.rint(mean * 2.0**f)
-        low = np.rint((mean * 2.0**f - high) * 2.0**f)
+        low = np.rint((mean * 2.0**f - high) * 2.0**low_bits)
+        both = np.stack([high, low]).astype(np.int64)
     # The rounding of a party may take a part of C beyond its bound by one unit.
     G = machine.private(None, gram, (m, m), f, entry_bits + 1, max(1, ceil(log2(1 + mean_norm**2))))
-    both = None if high is None else np.stack([high, low]).astype(np.int64)
     rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
     turned = None if both is None else np.ascontiguousarray(both.T)
     columns = machine.private(None, turned, (m, 2), f, rows.bits, mean_bits + 1)
-    return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits)
+    return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits, low_bits)
+
+
+def _fewer_digits(m: int, parties: int, mean_bits: int) -> int:
+    """What the lower digits of means go without, so that all parties' together are no longer than a mean.
+
+    A party's is at most half a unit of the higher digit in each column, and nothing makes them cancel.
+    """
+    return max(0, ceil(log2(m) / 2 + log2(parties)) - 1 - mean_bits)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,14 @@ import numpy as np
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Integers, Ring
 from atoll.errors import ParameterError
-from atoll.network import Address, Network, Record
+from atoll.network import Address, Network, Record, bind
+from atoll.protocols.sfpca.messages import (
+    EncryptedShare,
+    MaskedShare,
+    OpenedShare,
+    ProductPart,
+    ReleasedShare,
+)
 from atoll.protocols.sfpca.shared import (
     COEFFICIENT_BITS,
     Coefficient,
@@ -22,6 +30,9 @@ from atoll.protocols.sfpca.shared import (
     scaled_units,
 )
 from atoll.protocols.sfpca.simulated import at_grid, public_integers
+
+OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
+"""What is made from a role's secrets."""
 
 
 class ShareHolder(Machine):
@@ -50,6 +61,12 @@ class ShareHolder(Machine):
         self.keys: dict[tuple[Ring, Group], go.PublicKey] = {}
         self.session = b""
         self._step = 0
+
+    async def bind(self, message: OwnMessage) -> None:
+        """Before it leaves: should this role run again, it sends the same bytes or nothing."""
+        data = message.words if isinstance(message, OpenedShare | ReleasedShare) else message.body
+        digest = await self.net.compute(_sha256, data)
+        bind(self.record, f"{type(message).__name__} {message.step}", digest)
 
     def private(
         self,
@@ -158,3 +175,7 @@ def _plus_identity(share: Integers, value: int) -> Integers:
     for i in range(len(values)):
         values[i, i] += value
     return go.from_ints(values, share.shape[2])
+
+
+def _sha256(data: Any) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(data).data if isinstance(data, np.ndarray) else data).digest()

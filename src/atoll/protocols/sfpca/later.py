@@ -28,20 +28,25 @@ from atoll.protocols.sfpca.held import Public
 from atoll.protocols.sfpca.kept import Kept
 from atoll.protocols.sfpca.messages import RowCount, RowCounts
 from atoll.protocols.sfpca.moments import on_grid
-from atoll.protocols.sfpca.parameters import COORDINATOR
+from atoll.protocols.sfpca.parameters import COORDINATOR, LATER
 from atoll.protocols.sfpca.ranges import Range, check_table
 from atoll.protocols.sfpca.releases import own_scores, release_model
 from atoll.protocols.sfpca.scores import ROW_FRACTION
 from atoll.protocols.sfpca.shared import Shared
 from atoll.study.model import Parameters, Party, Study
 
-NAME = "sfpca-later"
-
 
 class LaterParameters(Parameters, frozen=True):
     """``session``: the session whose shares are used, in hexadecimal digits."""
 
     session: str
+
+
+class _Shares(dict[Address, bytes]):
+    """Every role's share: together they are the components, so that none is ever printed."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} shares>"
 
 
 def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, ...]]) -> Study:
@@ -52,7 +57,7 @@ def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, .
     )
     return Study(
         name=f"{study.name}, later",
-        protocol=NAME,
+        protocol=LATER,
         parties=tuple(party for party in holders if party.roles),
         parameters={"session": session.hex()},
         release=dict(release),
@@ -61,11 +66,12 @@ def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, .
 
 def later(shares: Mapping[Address, bytes], *, with_rows: bool) -> Protocol:
     """The protocol of a later step, with rows to project or without; each role uses its own share only."""
+    hidden = _Shares(shares)
     outputs = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
     return Protocol(
-        name=NAME,
+        name=LATER,
         title="a later step on shared components (SF-PCA)",
-        roles={PROVIDER: partial(_provider, shares), COORDINATOR: partial(_coordinator, shares)},
+        roles={PROVIDER: partial(_provider, hidden), COORDINATOR: partial(_coordinator, hidden)},
         data_roles=frozenset({PROVIDER}) if with_rows else frozenset(),
         single_roles=frozenset({COORDINATOR}),
         messages=messages.MESSAGES,

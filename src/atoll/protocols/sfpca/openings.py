@@ -22,6 +22,7 @@ async def release(machine: ShareHolder, x: Shared, receivers: frozenset[str]) ->
     step = machine.next_step()
     holders = (machine.coordinator, *machine.providers)
     share = ReleasedShare(step, x.fraction, x.share)
+    await machine.bind(share)
     for address in (*holders, *machine.guests):
         if str(address) in receivers and address != machine.net.me:
             await machine.net.send(address, share)

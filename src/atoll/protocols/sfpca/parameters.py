@@ -12,6 +12,8 @@ from atoll.protocols.sfpca.ranges import check_bounds
 from atoll.study.model import Parameters, Study
 
 COORDINATOR = "coordinator"
+LATER = "sfpca-later"
+"""The protocol of a later step on shares that were kept."""
 VERTICAL = "vertical"
 """The partition in which islands hold columns of the same rows."""
 RECIPES = ("auto", "strict", "direct", "fast", "accurate")

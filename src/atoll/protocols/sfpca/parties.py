@@ -10,8 +10,8 @@ matrix is not yet encrypted:
      P -> C  MaskedShare       decryption share under a mask; minus the mask, truncated, is its new share
 
 A provider sends a MaskedShare and the next EncryptedShare without waiting in between, so a product
-costs two round trips. Every message names its step; every draw is recorded under it and bound to the
-session, the step and the bytes it answers, so that the same step never masks two ciphertexts alike.
+costs two round trips. Every message names its step, and every draw is recorded under it. So is the digest
+of what leaves: a role that runs again sends the same bytes for a step, or ends before it sends others.
 
 A product concerns the providers that hold a part of its factors: it is made under the key of these alone,
 and the others neither work nor receive anything. Whoever has something to hide in it has a part of the
@@ -33,7 +33,7 @@ from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
 from atoll.network import Address
 from atoll.protocols.sfpca.bounds import Widths, plan_for
-from atoll.protocols.sfpca.holder import ShareHolder
+from atoll.protocols.sfpca.holder import OwnMessage, ShareHolder
 from atoll.protocols.sfpca.messages import (
     CollectiveKeys,
     EncryptedMatrix,
@@ -217,6 +217,10 @@ class Provider(_Party):
         await self.net.send(self.coordinator, KeyParts(tuple(parts)))
         self._take_keys((await self.net.receive(CollectiveKeys, self.coordinator)).keys)
 
+    async def _send(self, message: OwnMessage) -> None:
+        await self.bind(message)
+        await self.net.send(self.coordinator, message)
+
     async def _agree_key(self, ring: Ring, group: Group) -> None:
         (key,) = (await self.net.receive(CollectiveKeys, self.coordinator)).keys
         self._take_key(ring, group, key)
@@ -231,7 +235,7 @@ class Provider(_Party):
             body = await self.net.compute(
                 secret.encrypt, x.share, limit, left.shift, left.layout, common, seed
             )
-            await self.net.send(self.coordinator, EncryptedShare(step, body))
+            await self._send(EncryptedShare(step, body))
         for left, step in mine:
             message = await self.net.receive(EncryptedMatrix, self.coordinator)
             self._keep(left, step, _for_step(message, step))
@@ -241,7 +245,7 @@ class Provider(_Party):
         for course in mine:
             message = await self._own_product(course)
             if message is not None:
-                await self.net.send(self.coordinator, ProductPart(course.step, message))
+                await self._send(ProductPart(course.step, message))
         return {course.step: await self._refreshed(course.plan, course.step) for course in mine}
 
     async def _refreshed(self, plan: Widths, step: int) -> Integers:
@@ -249,7 +253,7 @@ class Provider(_Party):
         domain = _digest(self.session, "refresh", step, str(plan), second)
         refresh, seed = self.secrets[plan.ring].refresh, self._seed("mask", step)
         masked, share = await self.net.compute(refresh, second, plan.layouts[0], plan.clearing, seed, domain)
-        await self.net.send(self.coordinator, MaskedShare(step, masked))
+        await self._send(MaskedShare(step, masked))
         return share
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
@@ -258,7 +262,7 @@ class Provider(_Party):
         share = x.share
         if smudge_bits:
             share = go.smudge(share, smudge_bits, self._seed("smudging", step), _digest(self.session, step))
-        await self.net.send(self.coordinator, OpenedShare(step, share))
+        await self._send(OpenedShare(step, share))
         opened = await self.net.receive(OpenedMatrix, self.coordinator)
         check_step(opened.step, step)
         return floats(opened.words, x.fraction)

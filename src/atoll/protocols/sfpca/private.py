@@ -165,7 +165,7 @@ async def provide(
 ) -> Prepared:
     """A provider's part: its ledger is debited before the first noisy value leaves."""
     plan, middle = plan_of(study, columns)
-    own = X - middle
+    own = await net.compute(grid.checked_rows, X - middle, plan.features)  # refused before it is paid for
     sums = _session(net, study, record, plan)
     await sums.open()
     booked.debit(await net.compute(release.fingerprint, X))

@@ -61,6 +61,7 @@ from atoll.protocols.sfpca.releases import (
     project,
     release_model,
     send_public,
+    signs,
 )
 from atoll.protocols.sfpca.strict import strict
 from atoll.randomness import fresh_seed
@@ -191,7 +192,7 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         holders = (hub, *study.who(PROVIDER))
         components = await openings.collected(net, holders)
         offset = None if p.standardize else await openings.collected(net, holders)
-        known |= model(components, offset, names.offset_unit, centre, names)
+        known |= model(components, offset, names.offset_unit, centre, names, signs(study, components))
     return learned(study, net.me, OUTPUTS, known)
 
 

@@ -4,16 +4,16 @@ Masks are only as good as the bounds they are made for, so every value is checke
 before anything that depends on a row leaves.
 
 Without bounds, all providers together learn the smallest 2^e that no value exceeds: for every level
-2^l a provider adds 0 if it has no larger value and a uniform word else, by a secure sum of which the
-coordinator sees only totals; zero or not is all they say. A coalition of all other providers with the
-coordinator so learns the last one's own power of two. Columns that are to be standardised have a power
+2^l a provider adds 0 if it has no larger value and a uniform element of the group else, by a secure sum of
+which the coordinator sees only totals; zero or not is all they say. A coalition of all other providers with
+the coordinator so learns the last one's own power of two. Columns that are to be standardised have a power
 of two each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, isfinite, log2
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -57,12 +57,20 @@ class Declared(NamedTuple):
 
     def range(self) -> Range:
         """Midpoints, and the power of two that covers the widest column."""
-        half = float(np.max(self.high - self.low)) / 2
-        return Range(ceil(log2(half)), (self.low + self.high) / 2)
+        return Range(int(_covering(self._reach.max())), self._centre)
 
     def units(self) -> Units:
         """Midpoints, and the power of two that covers each column."""
-        return Units(np.frexp((self.high - self.low) / 2)[1].astype(np.int64), (self.low + self.high) / 2)
+        return Units(_covering(self._reach), self._centre)
+
+    @property
+    def _centre(self) -> Matrix:
+        return np.asarray((self.low + self.high) / 2)
+
+    @property
+    def _reach(self) -> Matrix:
+        """How far from their centre values may be, rounded as their own differences will be."""
+        return np.maximum(self.high - self._centre, self._centre - self.low)
 
     def of(self, own: slice) -> Declared:
         """The bounds of one party's columns."""
@@ -78,6 +86,12 @@ class Declared(NamedTuple):
                 f"{island.place(int(row))}; no number was sent",
                 hint=_WIDEN,
             )
+
+
+def _covering(reach: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The exponents of the smallest powers of two that are no smaller; 0 for 0."""
+    significand, exponent = np.frexp(reach)
+    return np.asarray(exponent - (significand == 0.5), dtype=np.int64)
 
 
 def units(bounds: Declared | None, opened: Sequence[int]) -> Units:
@@ -130,7 +144,10 @@ def check_table(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
 
 
 def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False) -> Limbs:
-    """What a provider adds for every level (of each column): zero, or a word that nobody can guess."""
+    """What a provider adds for every level (of each column): zero, or any element of the group.
+
+    Uniform over all of the group that sums are taken in: a sum then says nothing of how many exceeded.
+    """
     largest = np.abs(X).max(axis=0 if by_column else None, keepdims=True).reshape(-1, 1)
     if largest.max() > 2.0 ** LEVELS[-1]:
         raise RangeOverflow(
@@ -138,10 +155,8 @@ def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False)
             hint="give the study bounds, or other units",
         )
     above = (largest > 2.0 ** np.array(LEVELS, dtype=np.float64)).ravel()
-    words = randomness.expand_words(seed, len(above), "atoll/sfpca/range")
-    out = np.zeros((fixedpoint.LIMBS, len(above)), np.uint64)
-    out[0] = np.where(above, words, np.uint64(0))
-    return out
+    words = randomness.expand_words(seed, fixedpoint.LIMBS * len(above), "atoll/sfpca/range")
+    return np.where(above, words.reshape(fixedpoint.LIMBS, len(above)), np.uint64(0))
 
 
 def smallest_covers(totals: Limbs) -> tuple[int, ...]:

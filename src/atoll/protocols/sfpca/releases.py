@@ -19,6 +19,7 @@ from atoll.protocols.sfpca.direct import Found
 from atoll.protocols.sfpca.held import Held, Public, split_of
 from atoll.protocols.sfpca.messages import Certified, Names, RowCounts
 from atoll.protocols.sfpca.moments import on_grid
+from atoll.protocols.sfpca.parameters import LATER
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.vertical import score_jobs
@@ -42,16 +43,24 @@ def certified(recipe: str, certificate: Certificate) -> Certified:
     return Certified(recipe, certificate.bound, certificate.tau)
 
 
-def model(components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names) -> Outputs:
-    """Components with deterministic signs, and the offset of the original columns."""
-    signed = deterministic_signs(components)
-    whole = None if offset is None else signs(components) * offset[:, 0] * unit + signed @ centre
+def model(
+    components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names, turned: Floats
+) -> Outputs:
+    """Components with these signs, and the offset of the original columns."""
+    signed = turned[:, None] * components
+    whole = None if offset is None else turned * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
 
 
-def signs(components: Floats) -> Floats:
-    """What turns the components into those with deterministic signs."""
-    return np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
+def signs(study: Study, components: Floats) -> Floats:
+    """What turns components into those with deterministic signs, where nobody keeps the run's own signs.
+
+    Whoever has scores alone, now or later, cannot turn them along.
+    """
+    turned = np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
+    alone = set(study.receivers("scores")) - set(study.receivers("components"))
+    kept = study.receivers("encrypted") or study.protocol == LATER
+    return np.ones(len(components)) if alone or kept else turned
 
 
 def project(X: Matrix, known: Outputs) -> Matrix:
@@ -82,14 +91,14 @@ def names_of(public: Public, found: Found) -> Names:
 async def release_model(
     study: Study, machine: AnyMachine, public: Public, found: Found
 ) -> tuple[Outputs, Floats]:
-    """Components and offset, for whom the study names, and the signs that were given to them."""
+    """Components and offset, for whom the study names, and what their signs were turned by."""
     receivers = frozenset(str(a) for a in study.receivers("components"))
     components = await machine.released(found.components, receivers)
     offset = None if found.offset is None else await machine.released(found.offset, receivers)
     if components is None:
         return {}, np.ones(public.k)
-    names = names_of(public, found)
-    return model(components, offset, names.offset_unit, public.range.centre, names), signs(components)
+    names, turned = names_of(public, found), signs(study, components)
+    return model(components, offset, names.offset_unit, public.range.centre, names, turned), turned
 
 
 async def send_public(

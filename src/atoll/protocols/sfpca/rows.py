@@ -30,6 +30,7 @@ from atoll.crypto.hazmat.product import family
 from atoll.errors import ParameterError
 from atoll.protocols.sfpca import covariance as gram
 from atoll.protocols.sfpca.bounds import effort, fitting, fitting_all
+from atoll.protocols.sfpca.columns import column_totals
 from atoll.protocols.sfpca.covariance import Covariance, Policy, total_variance
 from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, check_variance
 from atoll.protocols.sfpca.shared import COEFFICIENT_BITS, Job, Machine, Shared
@@ -149,9 +150,9 @@ def _column_sums(
     m, digit = inputs.columns, _digit_bits(inputs.n, f - t)
     both = None
     if own is not None:
-        sums = own.sum(axis=0)
+        sums = np.array(column_totals(own), dtype=object)  # which a word may not hold, but half of their bits
         high = (sums + (1 << (digit - 1))) >> digit
-        both = np.stack([high, sums - (high << digit)])
+        both = np.stack([high, sums - (high << digit)]).astype(np.int64)
     # Lower digits of many parties add up; the higher ones of all are those of n rows.
     higher = f - t + ceil(log2(inputs.n)) - digit
     bits = max(higher, digit + ceil(log2(machine.parties))) + 1 - f

@@ -1,0 +1,76 @@
+"""A provider that runs again on other messages, under its recorded draws, ends before it sends other bytes.
+
+Two products under one encryption of zero would give a provider's matrix away; two masked shares, its key.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.contract.test_roles import tapped
+from tests.examples import sfpca
+
+from atoll import codec
+from atoll.codec import Decoder, Message
+from atoll.data.island import Island
+from atoll.errors import RunError
+from atoll.network import Address
+from atoll.protocols import protocol_of
+from atoll.protocols.sfpca import messages
+from atoll.runtime.inbox import Event
+from atoll.runtime.replay import ReplayNetwork, replay
+
+ME = Address("island-0", "provider")
+
+
+def changed(inbox: list[Event], kind: type[Message], decoder: Decoder[Message]) -> list[Event]:
+    """The same inbox, with one bit of the first message of this kind turned."""
+    events, done = [], False
+    for sender, data in inbox:
+        message: Any = None if data is None else decoder.decode(bytes(data))
+        if not done and isinstance(message, kind):
+            body = bytearray(message.body)
+            body[0] ^= 1
+            events.append((sender, codec.encode(kind(message.step, memoryview(body)))))
+            done = True
+        else:
+            events.append((sender, data))
+    assert done
+    return events
+
+
+@pytest.mark.parametrize("kind", [messages.EncryptedMatrix, messages.SecondHalves])
+def test_other_messages_under_the_same_draws_end_the_run(
+    kind: type[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = sfpca(bounds=64.0)
+    tap = tapped(example)
+    protocol, study = protocol_of("sfpca"), example.study
+    decoder = Decoder[Message](protocol.all_messages(study))
+    drawn, inbox = tap.records[ME].drawn, tap.inboxes[ME]
+    _, before = replay(protocol, study, ME, example.islands[ME.party], drawn, inbox)
+
+    networks: list[ReplayNetwork] = []
+    made = ReplayNetwork.__init__
+
+    def kept(self: ReplayNetwork, *args: Any) -> None:
+        made(self, *args)
+        networks.append(self)
+
+    monkeypatch.setattr(ReplayNetwork, "__init__", kept)
+    with pytest.raises(RunError, match="is not what the recorded run sent"):
+        replay(protocol, study, ME, example.islands[ME.party], drawn, changed(inbox, kind, decoder))
+    (net,) = networks
+    assert net.sent == before[: len(net.sent)]
+    assert len(net.sent) < len(before)
+
+
+def test_other_rows_under_the_same_draws_end_the_run() -> None:
+    example = sfpca(bounds=64.0)
+    tap, island = tapped(example), example.islands[ME.party]
+    rows = island.features(island.columns).copy()
+    rows[0, 0] += 1.0
+    other = Island(rows, name=island.name, columns=island.columns)
+    with pytest.raises(RunError, match="is not what the recorded run sent"):
+        replay(protocol_of("sfpca"), example.study, ME, other, tap.records[ME].drawn, tap.inboxes[ME])

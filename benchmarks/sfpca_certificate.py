@@ -99,7 +99,7 @@ def flat_spectra() -> Iterator[Case]:
 
 
 def twin_spectra() -> Iterator[Case]:
-    for gap in (1e-9, 1e-8, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 5e-2):
+    for gap in (1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 5e-2, 1e-1):
         for place, k in (("first", 2), ("last", 3), ("cut", 2), ("deep", 5)):
             spectrum = geometric(80, 0.6)
             i = {"first": 0, "last": 1, "cut": 1, "deep": 3}[place]

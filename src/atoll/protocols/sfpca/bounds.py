@@ -22,7 +22,7 @@ from atoll.protocols.sfpca.shared import Job, Shared
 
 # What a polynomial costs, relative to each other: encrypting and sending a left one; making, sending and
 # refreshing an output; encoding a right one, which is never sent, to keep it or on the way.
-_LEFT_COST, _OUT_COST, _RIGHT_COST, _STREAM_COST = 4.0, 7.0, 0.8, 0.2
+_LEFT_COST, _OUT_COST, _RIGHT_COST, _STREAM_COST = 6.0, 10.5, 0.8, 0.2
 _REFRESH_COST = 1.5
 """Of an output that another party has made."""
 _PRODUCT_COST = 0.1

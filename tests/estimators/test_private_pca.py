@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from tests.contract.test_roles import Tap
-from tests.examples import dpdpca, private_pppca, private_sfpca, privatelocal
+from tests.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
 
 import atoll
 from atoll.errors import (
@@ -196,7 +197,7 @@ def test_a_list_of_arrays_does_not_say_which_data_sets_they_are(digits: np.ndarr
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca])
-def test_an_island_over_budget_stops_the_run_before_anything_leaves_it(build) -> None:  # type: ignore[no-untyped-def]
+def test_an_island_over_budget_stops_the_run_before_anything_leaves_it(build: Callable[[], Example]) -> None:
     example, tap = build(), Tap()
     names = list(example.islands)
     with Ledger() as ledger:
@@ -218,8 +219,8 @@ TINY = {"epsilon": 1e-8, "delta": 1e-12}  # noise that no grid holds
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
-def test_what_cannot_be_released_is_refused_before_it_is_paid_for(  # type: ignore[no-untyped-def]
-    build, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_released_is_refused_before_it_is_paid_for(
+    build: Callable[[], Example], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from msgspec import structs
 
@@ -247,7 +248,7 @@ def test_what_cannot_be_released_is_refused_before_it_is_paid_for(  # type: igno
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
-def test_a_role_is_not_resumed_on_a_table_that_changed(build) -> None:  # type: ignore[no-untyped-def]
+def test_a_role_is_not_resumed_on_a_table_that_changed(build: Callable[[], Example]) -> None:
     example, tap = build(), Tap()
     protocol = protocol_of(example.study.protocol)
     with Ledger() as ledger:

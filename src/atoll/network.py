@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from hmac import compare_digest
 from typing import NamedTuple, Protocol, TypeVar
 
 from atoll.codec import Message
-from atoll.errors import RunError
+from atoll.errors import MessageError, RunError
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -46,6 +47,14 @@ def bind(record: Record, tag: str, digest: bytes) -> None:
             f"what would be sent for {tag!r} is not what the recorded run sent",
             hint="the data, the messages received or the machine have changed: start a new run",
         )
+
+
+class Compared(Message, frozen=True):
+    """Member -> every other member of a group: the digest of what it was told, before anything is opened."""
+
+    topic: str
+    digest: bytes
+    note: bytes
 
 
 class Network(ABC):
@@ -107,3 +116,36 @@ class Network(ABC):
         """The same message to each of ``to``."""
         for address in to:
             await self.send(address, message)
+
+    async def agree(
+        self,
+        topic: str,
+        digest: bytes,
+        group: Sequence[Address],
+        note: bytes = b"",
+        *,
+        absent: set[Address] | None = None,
+    ) -> dict[Address, bytes]:
+        """Go on only if every member of ``group`` was told the same; returns everybody's ``note``.
+
+        Members send each other the digest of what a third role told them, not through that role: one
+        that told two members different things is found out before anything is opened on the strength
+        of it. A ``note`` travels along: a contribution to a common coin, a fingerprint. One round.
+        Members that have left are an error, or, where ``absent`` is given, are put there.
+        """
+        if self.me not in group:
+            raise ValueError(f"{self.me} is no member of the group that compares {topic!r}")
+        others = [member for member in group if member != self.me]
+        await self.broadcast(others, Compared(topic, digest, note))
+        arrived = await self.gather(Compared, others, absent=absent)
+        for member, message in arrived.items():
+            if message.topic != topic:
+                raise MessageError(f"{member} compares {message.topic!r} where {topic!r} was due")
+        differing = [str(m) for m, message in arrived.items() if not compare_digest(message.digest, digest)]
+        if differing:
+            raise MessageError(
+                f"{self.me} was told something else than {', '.join(differing)} about {topic}",
+                hint="whoever relays told two parties different things: nothing was opened; ask it why",
+            )
+        notes = {member: message.note for member, message in arrived.items()} | {self.me: note}
+        return {member: notes[member] for member in group if member in notes}

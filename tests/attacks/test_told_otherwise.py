@@ -1,4 +1,4 @@
-"""A server or coordinator that tells providers something else than the study says, or two of them different things.
+"""A server or coordinator that tells providers something else than the study says, or two different things.
 
 The forms of 0.1.0 are put back by switching off single checks: each attack works there, and is refused now.
 """

@@ -196,9 +196,14 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
             raise refuse(hub, f"numbers of rows that do not make {count.n_samples}")
         known |= named(count) | {"rows": by_party(study, rows)}
     if study.releases("certificate", net.me):
-        known["certificate"] = named(await net.receive(Certified, hub))
+        certificate = await net.receive(Certified, hub)
+        check_number(certificate.bound, "a certificate's bound", hub, least=0.0)
+        known["certificate"] = named(certificate)
     if study.releases("components", net.me):
         names = await net.receive(Names, hub)
+        if p.columns is not None and set(names.columns) != set(p.columns):
+            raise refuse(hub, "components of other columns than the study's")
+        check_number(names.offset_unit, "a unit of the offset", hub, least=0.0)
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         holders = (hub, *study.who(PROVIDER))

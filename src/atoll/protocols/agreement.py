@@ -18,7 +18,7 @@ from atoll.errors import PartyLeft
 from atoll.network import Address, Network
 from atoll.secure_sums.masks import MAX_NEIGHBOURS, neighbours
 
-COMPARISON_BYTES = 120
+COMPARISON_BYTES = 85
 """Of one message, about."""
 
 

@@ -114,7 +114,7 @@ def test_providers_receive_shares_mean_n_and_t_and_the_server_only_sums_of_share
             type(decoder.decode(data)).__name__ for _, data in inbox if data is not None
         }
     assert received == {
-        "provider": {"AgreedColumns", "ShareSeed", "JointMean", "Transfer"},
+        "provider": {"AgreedColumns", "Compared", "ShareSeed", "JointMean", "Transfer"},
         "server": {"Columns", "ShareSum"},
         "consumer": {"Projection"},
     }

@@ -14,7 +14,7 @@ from tests.examples import SUMS, summation
 import atoll
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Decoder, Message
-from atoll.errors import AtollError, MessageError, PartyLeft, RangeOverflow
+from atoll.errors import AtollError, PartyLeft, RangeOverflow
 from atoll.network import Address
 from atoll.protocols import protocol_of
 from atoll.runtime.faults import Faults
@@ -65,6 +65,24 @@ def test_shapes_are_kept_and_overflow_is_an_error(method: str) -> None:
     assert atoll.secure_sum([np.ones((2, 3, 4))] * 3, method).shape == (2, 3, 4)
     with pytest.raises(RangeOverflow):
         atoll.secure_sum([[1.0], [fixedpoint.bound(3)], [1.0]], method)
+
+
+@pytest.mark.parametrize(("options", "n"), [({}, 4), ({"dropouts": 1}, 4), ({"dropouts": 2}, 12)])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_masks_cost_what_is_predicted(
+    options: dict[str, Any], n: int, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("atoll.secure_sums.base.BLOCK_VALUES", 5 if blocks == 1 else 2)
+    example = summation("masks", options, n)
+    expected = secure_sums.expected(example.study, n, [5])
+    transcript = LocalEngine().run(protocol_of("sum"), example.study, example.islands).transcript
+    # To each neighbour: key, backup, comparison; with the receiver: five messages (one without dropouts).
+    literal = n * (3 * (n - 1) + 5) * blocks if options else n * (n - 1 + blocks)
+    assert transcript.messages == expected.messages == literal
+    assert transcript.rounds == expected.rounds == (6 * blocks + 1 if options else 2)
+    sent = [cost.bytes_sent for address, cost in transcript.roles.items() if "receiver" not in str(address)]
+    assert max(sent) == pytest.approx(expected.bytes_per_contributor, rel=0.03)
+    assert transcript.bytes == pytest.approx(expected.bytes_total, rel=0.03)
 
 
 # ---- what is seen ----
@@ -161,7 +179,7 @@ def test_the_mask_graph_stays_connected_whoever_colludes(n: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::atoll.errors.MissingIslands")
-@pytest.mark.parametrize("dies_at", range(1, 14))
+@pytest.mark.parametrize("dies_at", range(1, 20))
 def test_a_contributor_may_leave_at_any_message(dies_at: int) -> None:
     """Masks with dropouts: the sum is over those who stayed to send theirs; never a wrong number."""
     vectors = {f"i{i}": np.array([10.0**i, -1.0]) for i in range(6)}
@@ -169,7 +187,8 @@ def test_a_contributor_may_leave_at_any_message(dies_at: int) -> None:
     total = atoll.secure_sum(vectors, "masks", dropouts=2, engine=engine)
     with_all = sum(vectors.values())
     assert total.tolist() in ([*with_all.tolist()], [*(with_all - vectors["i2"]).tolist()])
-    # Five keys, five backups, one note that they are sent, then the input: it counts once that has left.
+    # Five keys, five backups, one note that they are sent, then the input: it counts once that has left,
+    # also if its owner leaves while the others compare who stayed (five messages), or before it answers.
     assert (total == with_all).all() == (dies_at > 12)
 
 
@@ -197,33 +216,18 @@ def test_without_dropouts_a_leaving_contributor_ends_the_run(method: str) -> Non
 def test_pca_goes_on_without_an_island_that_left_early_and_stops_when_it_left_late() -> None:
     rng = np.random.default_rng(0)
     tables = {f"i{i}": rng.normal(size=(20, 3)) for i in range(5)}
-    early = LocalEngine(faults=Faults(crash={"i3/provider": 6}))
-    with pytest.warns(atoll.errors.MissingIslands, match="i3 left"):
-        left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
-    assert left.islands_ == ["i0", "i1", "i2", "i4"]
+    for dies_at in (3, 6, 14):  # comparing the columns, sending keys, after its backups
+        early = LocalEngine(faults=Faults(crash={"i3/provider": dies_at}))
+        with pytest.warns(atoll.errors.MissingIslands, match="i3 left"):
+            left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
+        assert left.islands_ == ["i0", "i1", "i2", "i4"]
     stayed = atoll.PCA(2).fit({name: X for name, X in tables.items() if name != "i3"})
     np.testing.assert_allclose(left.components_, stayed.components_, atol=1e-12)
-    late = LocalEngine(faults=Faults(crash={"i3/provider": 14}))
-    with pytest.raises(PartyLeft, match="i3 left after an earlier sum was opened"):
-        atoll.PCA(2, secure_sum="masks", dropouts=1, engine=late).fit(tables)
-
-
-def test_a_receiver_that_asks_for_too_much_is_refused() -> None:
-    """An unmasking request for fewer than the study allows to stay would open single inputs."""
-
-    class Net:
-        me = Address("i0", "contributor")
-
-    contributors = tuple(Address(f"i{i}", "contributor") for i in range(5))
-    session = masks.Masks(
-        Net(), None, contributors=contributors, receivers=(Address("r", "receiver"),), session="s", longest=1,
-        options={"dropouts": 1},
-    )  # fmt: skip
-    with pytest.raises(MessageError, match="may not see"):
-        session._answer("b", masks.Survivors("b", (0, 1)), {}, bytes(32))
-    session._answer("b", masks.Survivors("b", (0, 1, 2, 3)), {}, bytes(32))
-    with pytest.raises(MessageError, match="may not see"):
-        session._answer("b", masks.Survivors("b", (0, 1, 2, 4)), {}, bytes(32))
+    # While who stayed is compared, while the mean is, and when the keys of the second sum are due.
+    for dies_at in (17, 22, 26):
+        late = LocalEngine(faults=Faults(crash={"i3/provider": dies_at}))
+        with pytest.raises(PartyLeft, match=r"i3 left .*after an earlier sum was opened"):
+            atoll.PCA(2, secure_sum="masks", dropouts=1, engine=late).fit(tables)
 
 
 def test_unknown_options_are_refused() -> None:

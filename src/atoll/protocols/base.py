@@ -153,7 +153,8 @@ class Protocol:
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""
-        return self.messages + (secure_sums.chosen(study).messages() if self.uses_sum else ())
+        summing = secure_sums.chosen(study).messages() if self.uses_sum else ()
+        return tuple(dict.fromkeys((*self.messages, *summing)))
 
 
 MIN_ISLANDS = 2

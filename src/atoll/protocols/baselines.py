@@ -21,8 +21,8 @@ from atoll.codec import Message
 from atoll.data.island import Island, Matrix
 from atoll.data.statistics import Moments, moments
 from atoll.errors import ParameterError
-from atoll.network import Network, Record
-from atoll.protocols import handshake
+from atoll.network import Address, Network, Record
+from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.decompose import Decomposition, decompose, standard_scale
 from atoll.protocols.pppca import PPPCAParameters, check
@@ -100,7 +100,7 @@ async def meta_provider(net: Network, study: Study, island: Island, record: Reco
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
     await net.send(server, await net.compute(local_components, local, p.n_components))
-    known = await receive_released(net, study, server)
+    known = await receive_released(net, study, server, agreed.names)
     return learned(study, net.me, META_OUTPUTS, known)
 
 
@@ -108,12 +108,21 @@ async def meta_server(net: Network, study: Study, island: Island | None, record:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
     agreed = await handshake.check(net, providers, p.columns)
     parts = await net.gather(LocalComponents, providers)
+    for address, part in parts.items():
+        _check_part(part, len(agreed.names), address)
     T, mean, n = await net.compute(merge, list(parts.values()), p.n_components)
     model = Model(T.components, mean, None, agreed.names if agreed.named else None)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     count = SampleCount(n, tuple(address.party for address in providers))
     await send_released(net, study, (*providers, *study.who(CONSUMER)), model, variances, count)
     return learned(study, net.me, META_OUTPUTS, named(model) | named(variances) | named(count))
+
+
+def _check_part(part: LocalComponents, d: int, sender: Address) -> None:
+    checked.check_number(part.n, "a number of rows", sender, least=1)
+    checked.check_floats(part.mean, (d,), "a mean", sender)
+    rows = min(len(part.weighted), d) if part.weighted.ndim else 0
+    checked.check_floats(part.weighted, (rows, d), "components", sender)
 
 
 async def meta_consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:

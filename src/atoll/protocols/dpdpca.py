@@ -92,7 +92,7 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     # R^l, v^l and N^l, each with its share of G'  (Alg 1, l.1 and l.8)
     centre = await private.contribute(net, sums, plan, X, user, record)
     known = {"private_centre": centre.point, "noisy_count": centre.count}
-    return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, user))
+    return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, user, agreed.names))
 
 
 async def proxy(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
@@ -114,7 +114,7 @@ async def data_user(net: Network, study: Study, island: Island | None, record: R
     p, owners = study.read_parameters(DPDPCAParameters), study.who(OWNER)
     if p.calibration == "paper":
         return await _paper_user(net, study, record, p)
-    agreed = await net.receive(handshake.AgreedColumns, study.the(PROXY))
+    agreed = await handshake.learn(net, study.the(PROXY), p.columns)
     check_components(p.n_components, None, len(agreed.names))
     plan = plan_of(study, p, len(agreed.names))
     sums = private.open_session(net, study, record, plan, owners, net.me, study.the(PROXY))

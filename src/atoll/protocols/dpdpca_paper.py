@@ -269,6 +269,8 @@ async def proxy(net: Network, study: Study, record: Record, p: DPDPCAParameters)
     await net.fold(EncryptedShare, owners, combine)
     await net.send(user, EncryptedCount(total[0].N))  # Alg 1, l.5
     N = (await net.receive(OpenedCount, user)).N
+    if not 2 <= N <= 1 << _ROWS_BITS:
+        raise MessageError(f"{user} sent {N} as the number of rows")  # the noise would be scaled by it
     features = len(agreed.names)
     mask = gen_mask(record("paper/mask", randomness.fresh_seed), features)  # Alg 1, l.6
     noise = gen_noise(record(RECORDED_NOISE, randomness.fresh_seed), features, p)  # Alg 1, l.8
@@ -282,16 +284,20 @@ async def data_user(
     net: Network, study: Study, record: Record, p: DPDPCAParameters
 ) -> tuple[Decomposition, Matrix, int, handshake.AgreedColumns]:
     """Components of S', S' itself, N, and the columns."""
-    agreed = await net.receive(handshake.AgreedColumns, study.the(PROXY))
+    agreed = await handshake.learn(net, study.the(PROXY), p.columns)
     bits = int(study.sum_options.get("key_bits", 2048))
     secret = SecretKey.from_bytes(await net.compute(_recorded_key, record, bits))
     await net.broadcast((*study.who(OWNER), study.the(PROXY)), UserKey(secret.public.to_bytes()))
     counted = await net.receive(EncryptedCount, study.the(PROXY))
     N = (await net.compute(_integers, secret, counted.N))[0]  # Alg 1, l.5
+    if N > 1 << _ROWS_BITS:
+        raise MessageError(f"{study.the(PROXY)} sent {N} as the number of rows")
     if N < 2:
         raise DataError(f"the joint table has {N} rows while a minimum of 2 is required")
     await net.send(study.the(PROXY), OpenedCount(N))
     sent = await net.receive(NoisyAggregate, study.the(PROXY))
+    if len(sent.R) != len(agreed.names):
+        raise MessageError(f"{study.the(PROXY)} sent {len(sent.R)} rows of a matrix of {len(agreed.names)}")
     S = await net.compute(open_aggregate, secret, sent, N, p.mask == "free")
     return decompose_scatter(S, N, p), S, N, agreed
 

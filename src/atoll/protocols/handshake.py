@@ -3,6 +3,9 @@
 Every provider checks that its columns hold numbers and tells their names to one role, which compares
 them, names what is missing or extra and where, and answers with the agreed order. Learned by that
 role: column names.
+
+A provider believes no answer that it can check: it reads no column but those that the study names or, where
+the study names none, those that it announced itself, each once.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from atoll.codec import Message
 from atoll.data.island import Island
-from atoll.errors import SchemaError
+from atoll.errors import MessageError, SchemaError
 from atoll.network import Address, Network
 
 
@@ -62,6 +65,7 @@ def agree(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> A
     if not names:
         raise SchemaError(f"{first.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
     for address, schema in schemas.items():
+        _check_distinct(address, schema)
         _compare(address, schema, first, reference, names, wanted is not None)
     return AgreedColumns(names, reference.named or wanted is not None)
 
@@ -73,6 +77,7 @@ def join(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> Jo
     for address, schema in schemas.items():
         if not schema.names:
             raise SchemaError(f"{address.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
+        _check_distinct(address, schema)
         _check_named(address, schema, first, reference)
         for name in schema.names if schema.named else ():
             if name in owners:
@@ -87,6 +92,14 @@ def join(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> Jo
     widths = tuple(len(schema.names) for schema in schemas.values())
     names = tuple(owners) if reference.named else tuple(f"x{i}" for i in range(sum(widths)))
     return JoinedColumns(names, widths, reference.named)
+
+
+def _check_distinct(address: Address, schema: Columns) -> None:
+    seen: set[str] = set()
+    for name in schema.names:
+        if name in seen:
+            raise SchemaError(f"{address.party} announces the column {name!r} twice")
+        seen.add(name)
 
 
 def _check_named(address: Address, schema: Columns, first: Address, reference: Columns) -> None:
@@ -126,12 +139,86 @@ def _listing(names: Sequence[str]) -> str:
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
+def check_agreed(
+    agreed: AgreedColumns, own: Columns, wanted: Sequence[str] | None, island: str, checker: Address
+) -> None:
+    """Refuse columns other than those that the study names, or else the island announced."""
+    due = own.names if wanted is None else tuple(wanted)
+    _check_asked(agreed.names, due, own.names, island, checker)
+    ordered = wanted is not None or not own.named  # else the order is the first island's
+    if ordered and agreed.names != due:
+        raise _distrusted(f"{checker} asks {island} for its columns in another order than was agreed")
+    if agreed.named != (own.named or wanted is not None):
+        raise _distrusted(f"{checker} says of the columns of {island} that they are named otherwise")
+
+
+def check_own_place(
+    joined: JoinedColumns,
+    own: Columns,
+    wanted: Sequence[str] | None,
+    me: Address,
+    providers: Sequence[Address],
+    checker: Address,
+) -> None:
+    """Refuse a joint table in which an island's own columns are not where and what they are."""
+    names, widths, place, island = joined.names, joined.widths, providers.index(me), me.party
+    if len(widths) != len(providers) or sum(widths) != len(names) or min(widths) < 1:
+        raise _distrusted(
+            f"{checker} sent {island} numbers of columns that do not fit the islands or the names"
+        )
+    if widths[place] != len(own.names) or joined.named != own.named:
+        raise _distrusted(
+            f"{checker} says that {island} has {widths[place]} columns; it has {len(own.names)}"
+        )
+    if not own.named:
+        if names != tuple(f"x{i}" for i in range(len(names))):
+            raise _distrusted(f"{checker} sent {island} names of columns that have none")
+        return
+    start = sum(widths[:place])
+    for here, mine in zip(names[start : start + len(own.names)], own.names, strict=True):
+        if here != mine:
+            raise _distrusted(f"{checker} puts {here!r} in the place of the column {mine!r} of {island}")
+    _check_asked(names, names if wanted is None else wanted, names, island, checker)
+
+
+def _check_asked(
+    names: Sequence[str], due: Sequence[str], held: Sequence[str], island: str, checker: Address
+) -> None:
+    """Every due column once, and no other."""
+    announced, expected, seen = set(held), set(due), set[str]()
+    for name in names:
+        if name not in announced or name not in expected:
+            where = "named in the study" if name in announced else "announced"
+            raise _distrusted(f"{checker} asks {island} for the column {name!r}, which was not {where}")
+        if name in seen:
+            raise _distrusted(f"{checker} asks {island} twice for the column {name!r}")
+        seen.add(name)
+    left_out = [name for name in due if name not in seen]
+    if left_out:
+        raise _distrusted(f"{checker} leaves out the column {left_out[0]!r} of {island}")
+
+
+def _distrusted(message: str) -> MessageError:
+    return MessageError(message, hint="nothing of the table was read; ask whoever agrees on the columns why")
+
+
 async def announce(
     net: Network, island: Island, checker: Address, wanted: Sequence[str] | None, label: str | None
 ) -> AgreedColumns:
     """The provider's side."""
-    await net.send(checker, describe(island, wanted, label))
-    return await net.receive(AgreedColumns, checker)
+    own = describe(island, wanted, label)
+    await net.send(checker, own)
+    agreed = await net.receive(AgreedColumns, checker)
+    check_agreed(agreed, own, wanted, island.name, checker)
+    return agreed
+
+
+async def learn(net: Network, checker: Address, wanted: Sequence[str] | None) -> AgreedColumns:
+    """The side of a role that has no table and is told the columns."""
+    agreed = await net.receive(AgreedColumns, checker)
+    own = Columns(agreed.names, agreed.named) if wanted is None else Columns(tuple(wanted), True)
+    check_agreed(agreed, own, wanted, net.me.party, checker)
+    return agreed
 
 
 async def check(net: Network, providers: Sequence[Address], wanted: Sequence[str] | None) -> AgreedColumns:
@@ -142,12 +229,14 @@ async def check(net: Network, providers: Sequence[Address], wanted: Sequence[str
 
 
 async def announce_own(
-    net: Network, island: Island, checker: Address, wanted: Sequence[str] | None
+    net: Network, island: Island, checker: Address, wanted: Sequence[str] | None, providers: Sequence[Address]
 ) -> tuple[JoinedColumns, tuple[str, ...]]:
     """The side of a provider that holds columns of its own: all columns, and its own."""
     own = describe(island, wanted, None)
     await net.send(checker, own)
-    return await net.receive(JoinedColumns, checker), own.names
+    joined = await net.receive(JoinedColumns, checker)
+    check_own_place(joined, own, wanted, net.me, providers, checker)
+    return joined, own.names
 
 
 async def check_joined(

@@ -21,7 +21,7 @@ noisy sums only, and nothing that anybody learns is exact.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -31,12 +31,14 @@ from atoll.data.island import Island, Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
-from atoll.network import Address, Network, Record
+from atoll.network import Address, Compared, Network, Record
 from atoll.privacy.dp_moments import Rows
 from atoll.privacy.sensitivity import Neighbours
-from atoll.protocols import handshake, pppca_private
+from atoll.protocols import checked, handshake, pppca_private
+from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
 from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, PrivacyTerms, Protocol, learned
 from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
+from atoll.protocols.pppca_told import JointMean, Transfer, check_transfer, may_leave, receive_mean
 from atoll.protocols.private_release import Private, PublicCentre
 from atoll.protocols.released import (
     CONSUMER,
@@ -47,6 +49,7 @@ from atoll.protocols.released import (
     Projection,
     SampleCount,
     Variances,
+    check_released,
     joined_scores,
     labelled,
     named,
@@ -79,21 +82,6 @@ class PPPCAParameters(Parameters, frozen=True):
 
 
 # ---- messages ----
-
-
-class JointMean(Message, frozen=True):
-    """Server -> provider: n, the islands it counts where some may leave, and the joint mean."""
-
-    n: int
-    islands: tuple[str, ...] | None
-    mean: np.ndarray[Any, Any]
-
-
-class Transfer(Message, frozen=True):
-    """Server -> provider: T, and the divisors when columns are standardised."""
-
-    components: np.ndarray[Any, Any]
-    scale: np.ndarray[Any, Any] | None
 
 
 class Participants(Message, frozen=True):
@@ -165,25 +153,31 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     if (asked := _asked(p)) is not None:
         return await pppca_private.provider(net, study, island, record, asked, p.columns, p.label)
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
+    if p.columns is None:  # else the study says them
+        told = (agreed.names, agreed.named)
+        await compare(net, "the columns", told, study.who(PROVIDER), may_leave=may_leave(study))
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
-    joint = await net.receive(JointMean, server)  # Alg 2, l.3
+    joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
     islands = joint.islands or tuple(address.party for address in study.who(PROVIDER))
     known: Outputs = {"n_samples": joint.n, "islands": islands, "mean": joint.mean}
     if _needs_transfer(study, net.me):
         T = await net.receive(Transfer, server)  # Alg 2, l.8
+        check_transfer(T, p.n_components, p.standardize, local, joint, server)
         columns = agreed.names if agreed.named else None
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
         for consumer_address in _score_receivers(study):
             scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
             await net.send(consumer_address, labelled(scores, island, p.label))
     if study.releases("explained_variance", net.me):
-        known |= named(await net.receive(Variances, server))
+        variances = await net.receive(Variances, server)
+        check_released(variances, study, server)
+        known |= named(variances)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -202,7 +196,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     sums.require(present)
     staying = [address for address in providers if address in present]
     islands = tuple(address.party for address in staying)
-    await net.broadcast(staying, JointMean(n, islands if _may_leave(study) else None, mean))
+    await net.broadcast(staying, JointMean(n, islands if may_leave(study) else None, mean))
     total = await sums.total("scatter", _scatter_length(d))
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
     check_grid(C, mean, n, agreed.names, p.standardize)
@@ -215,7 +209,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
             await net.send(address, variances)
     model = Model(T.components, mean, scale, agreed.names if agreed.named else None)
     await send_released(net, study, study.who(CONSUMER), model, variances, SampleCount(n, islands))
-    if _may_leave(study):
+    if may_leave(study):
         await net.broadcast(_score_receivers(study), Participants(islands))
     known = named(model) | named(variances) | {"n_samples": n, "islands": islands, "covariance": C}
     return learned(study, net.me, OUTPUTS, known)
@@ -253,15 +247,14 @@ def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.
     )
 
 
-def _may_leave(study: Study) -> bool:
-    return bool(study.sum_options.get("dropouts"))
-
-
 async def _participants(net: Network, study: Study) -> list[Address]:
     """Whose projections are due: whoever left during the first sum is not part of the result."""
-    if not _may_leave(study):
+    if not may_leave(study):
         return list(study.who(PROVIDER))
-    staying = set((await net.receive(Participants, study.the(SERVER))).islands)
+    server, providers = study.the(SERVER), study.who(PROVIDER)
+    islands = (await net.receive(Participants, server)).islands
+    checked.check_islands(islands, providers, len(providers) - may_leave(study), server)
+    staying = set(islands)
     return [address for address in study.who(PROVIDER) if address.party in staying]
 
 
@@ -300,6 +293,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(
             PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
         ),
+        Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
         Disclosure(
             SERVER,
@@ -343,7 +337,7 @@ def _caveats(study: Study) -> list[Disclosure]:
                 f"other's number of rows and mean{_two_learn(study)}",
             )
         )
-    if _score_receivers(study) and _may_leave(study):
+    if _score_receivers(study) and may_leave(study):
         said.append(Disclosure(CONSUMER, "which islands stayed", (Participants,)))
     if _score_receivers(study):
         said.append(Disclosure(CONSUMER, "projections also show how many rows each island has"))
@@ -378,16 +372,18 @@ def expect(study: Study, d: int) -> Expectation:
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
     consumers = {o: sum(a.role == CONSUMER for a in study.receivers(o)) for o in OUTPUTS}
     models, counts = consumers["components"], consumers["n_samples"]
-    scores = consumers["scores"] * (M + _may_leave(study))
+    scores = consumers["scores"] * (M + bool(may_leave(study)))
     variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
     released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
     outputs = models + variances + counts + scores
+    compared = 2 if p.columns is None else 1  # columns, unless the study names them; the joint mean
+    told = compared * comparisons(M)
     return Expectation(
-        messages=3 * M + cost.messages + transfers + outputs,
-        bytes_per_provider=names + cost.bytes_per_contributor,
-        bytes_total=cost.bytes_total + M * names + from_server + released,
+        messages=3 * M + cost.messages + told + transfers + outputs,
+        bytes_per_provider=names + cost.bytes_per_contributor + told // M * COMPARISON_BYTES,
+        bytes_total=cost.bytes_total + M * names + told * COMPARISON_BYTES + from_server + released,
         memory_server=8 * fixedpoint.BYTES_PER_VALUE * d * (d + 1) // 2 + 4 * 8 * d * d,
-        rounds=3 + cost.rounds + bool(transfers or outputs) + bool(scores),
+        rounds=3 + cost.rounds + compared + bool(transfers or outputs) + bool(scores),
     )
 
 
@@ -448,7 +444,7 @@ PROTOCOL = Protocol(
     single_roles=frozenset({SERVER}),
     apart=((PROVIDER, SERVER),),
     messages=(
-        *(*handshake.MESSAGES, JointMean, Transfer, Participants),
+        *(*handshake.MESSAGES, JointMean, Transfer, Participants, Compared),
         *(PublicCentre, Model, Variances, SampleCount, Projection),
     ),
     parameters=PPPCAParameters,

@@ -54,7 +54,7 @@ async def provider(
     debits.debit(await net.compute(private.fingerprint, X))
     centre = await private.contribute(net, sums, plan, X, server, record)
     known = {"private_centre": centre.point, "noisy_count": centre.count}
-    return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, server))
+    return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, server, agreed.names))
 
 
 async def server(

@@ -36,7 +36,7 @@ import scipy.linalg
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
 from atoll.errors import StudyError
-from atoll.network import Network, Record
+from atoll.network import Address, Network, Record
 from atoll.privacy import grid, sensitivity
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
 from atoll.privacy.dp_moments import Stage
@@ -50,7 +50,7 @@ from atoll.privacy.mechanisms import (
     symmetric_parts,
 )
 from atoll.privacy.sensitivity import Neighbours
-from atoll.protocols import handshake
+from atoll.protocols import checked, handshake
 from atoll.protocols import private_release as private
 from atoll.protocols.base import Disclosure, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.decompose import check_components, deterministic_signs
@@ -199,10 +199,11 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     subspace = await net.compute(prepare, X, p, seed)
     if turn > 0:
         before = await net.receive(Subspace, owners[turn - 1])
+        _check_subspace(before, subspace, owners[turn - 1])
         subspace = await net.compute(merge, before, subspace)
     if turn < len(owners) - 1:
         await net.send(owners[turn + 1], subspace)
-        return learned(study, net.me, OUTPUTS, await receive_released(net, study, owners[-1]))
+        return learned(study, net.me, OUTPUTS, await receive_released(net, study, owners[-1], agreed.names))
     components, variances, rows = await net.compute(finish, subspace)
     columns = agreed.names if agreed.named else None
     model = Model(components, np.zeros(components.shape[1]), None, columns)
@@ -211,11 +212,18 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     return learned(study, net.me, OUTPUTS, named(model) | named(variances) | named(count))
 
 
+def _check_subspace(before: Subspace, mine: Subspace, sender: Address) -> None:
+    """Totals and numbers of rows are noisy, and may be below zero."""
+    checked.check_floats(before.weighted, mine.weighted.shape, "a subspace", sender)
+    checked.check_number(before.total, "a total", sender)
+    checked.check_number(before.rows, "a number of rows", sender)
+
+
 async def data_user(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
     p, owners = study.read_parameters(PrivateLocalParameters), study.who(OWNER)
     agreed = await handshake.check(net, owners, p.columns)
     check_components(p.n_components, None, len(agreed.names))
-    return learned(study, net.me, OUTPUTS, await receive_released(net, study, owners[-1]))
+    return learned(study, net.me, OUTPUTS, await receive_released(net, study, owners[-1], agreed.names))
 
 
 # ---- who learns what ----

@@ -9,8 +9,9 @@ import numpy as np
 
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
-from atoll.errors import SchemaError
+from atoll.errors import MessageError, SchemaError
 from atoll.network import Address, Network
+from atoll.protocols import checked
 from atoll.protocols.base import Output, Outputs
 from atoll.study.model import Study
 
@@ -111,13 +112,49 @@ async def send_released(
             await net.send(address, count)
 
 
-async def receive_released(net: Network, study: Study, sender: Address) -> Outputs:
-    """The other end of :func:`send_released`."""
+async def receive_released(
+    net: Network, study: Study, sender: Address, columns: tuple[str, ...] | None = None
+) -> Outputs:
+    """The other end of :func:`send_released`; ``columns``: the agreed ones, for a role that knows them."""
     known: Outputs = {}
     for output, kind in MESSAGES.items():
         if study.releases(output, net.me):
-            known |= named(await net.receive(kind, sender))
+            message = await net.receive(kind, sender)
+            check_released(message, study, sender, columns)
+            known |= named(message)
     return known
+
+
+def check_released(
+    message: Message, study: Study, sender: Address, columns: tuple[str, ...] | None = None
+) -> None:
+    """Refuse what cannot be an output of this study."""
+    k = study.parameters.get("n_components")
+    if isinstance(message, Model):
+        d = message.mean.shape[0] if message.mean.ndim == 1 and columns is None else len(columns or ())
+        checked.check_components(message.components, k, d, sender)
+        checked.check_floats(message.mean, (d,), "a mean", sender)
+        if message.scale is not None:
+            checked.check_scale(message.scale, d, sender)
+        _check_columns(message.columns, study, d, columns, sender)
+    elif isinstance(message, Variances):
+        if isinstance(k, int) and message.explained_variance.shape != (k,):
+            raise checked.refuse(sender, f"{message.explained_variance.shape} variances of {k} components")
+        checked.check_variances(
+            message.explained_variance, message.total_variance, message.noise_variance, sender
+        )
+    elif isinstance(message, SampleCount):
+        checked.check_number(message.n_samples, "a number of rows", sender, least=1)
+        checked.check_islands(message.islands, study.addresses(), 1, sender)
+
+
+def _check_columns(
+    names: tuple[str, ...] | None, study: Study, d: int, agreed: tuple[str, ...] | None, sender: Address
+) -> None:
+    wanted = study.parameters.get("columns")
+    due = tuple(wanted) if wanted is not None else agreed
+    if names is not None and (len(names) != d or (due is not None and names != due)):
+        raise checked.refuse(sender, "a model of other columns than those of the study")
 
 
 def labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
@@ -128,12 +165,28 @@ def labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
 
 def joined_scores(arrived: dict[str, Projection]) -> Outputs:
     """The consumer's view of all projections, island by island."""
+    _check_projections(arrived)
     _check_label_kinds(arrived)
     scores = {party: message.scores for party, message in arrived.items()}
     labels = {
         party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
     }
     return {"scores": scores, "labels": labels or None}
+
+
+def _check_projections(arrived: dict[str, Projection]) -> None:
+    """Finite scores of as many components everywhere, and a label for every row."""
+    widths = {message.scores.shape[1:] for message in arrived.values()}
+    for party, message in arrived.items():
+        rows = len(message.scores) if message.scores.ndim else 0
+        if len(widths) > 1 or message.scores.ndim != 2 or not np.isfinite(message.scores).all():
+            raise MessageError(f"{party} sent projections that are not those of the study's components")
+        if message.labels is None:
+            continue
+        codes = message.labels if message.classes else np.zeros(rows, np.int64)
+        kind = codes.dtype.kind == "i" and ((codes >= 0) & (codes < max(1, len(message.classes)))).all()
+        if message.labels.shape != (rows,) or not kind:
+            raise MessageError(f"{party} sent labels that are not those of its {rows} rows")
 
 
 def _check_label_kinds(arrived: dict[str, Projection]) -> None:

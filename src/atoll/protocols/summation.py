@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from atoll import fixedpoint, secure_sums
 from atoll.data.island import Island
+from atoll.errors import DataError
 from atoll.network import Network, Record
 from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Protocol, learned
 from atoll.study.model import Parameters, Study
@@ -26,6 +27,9 @@ async def contributor(net: Network, study: Study, island: Island, record: Record
     sums = _session(net, study, record)
     await sums.open()
     values = island.features(island.columns).ravel()
+    length = study.read_parameters(SumParameters).length
+    if len(values) != length:
+        raise DataError(f"{island.name}: {len(values)} numbers where the study adds {length}")
     contributors = len(study.who(CONTRIBUTOR))
     await sums.contribute("values", fixedpoint.encode(values, contributors=contributors))
     return Learned()

@@ -169,6 +169,11 @@ def blocks(round_name: str, n: int) -> Iterator[tuple[str, slice]]:
         yield f"{round_name}#{index}", slice(start, min(start + BLOCK_VALUES, n))
 
 
+def count_blocks(lengths: Sequence[int]) -> int:
+    """How many blocks rounds of these lengths have together."""
+    return sum(max(1, -(-n // BLOCK_VALUES)) for n in lengths)
+
+
 def read_options(method: type[SecureSum], options: Mapping[str, Any]) -> Any:
     """A method's options as its own typed struct."""
     return read_table(options, method.options_type, ("sum",))

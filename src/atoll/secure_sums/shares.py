@@ -21,7 +21,7 @@ from atoll.codec import Message
 from atoll.errors import MessageError
 from atoll.fixedpoint import Accumulator, Limbs
 from atoll.network import Address
-from atoll.secure_sums.base import Cost, SecureSum, check_block, check_round
+from atoll.secure_sums.base import Cost, SecureSum, check_block, check_round, count_blocks
 
 _DOMAIN = "atoll/shares/v1"
 
@@ -95,10 +95,10 @@ class Shares(SecureSum):
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
-        peers, values = contributors - 1, fixedpoint.BYTES_PER_VALUE
-        sent = 50 * peers + receivers * sum(values * n + 60 for n in lengths)
+        peers, blocks = contributors - 1, count_blocks(lengths)
+        sent = 50 * peers + receivers * (fixedpoint.BYTES_PER_VALUE * sum(lengths) + 60 * blocks)
         return Cost(
-            messages=contributors * (peers + receivers * len(lengths)),
+            messages=contributors * (peers + receivers * blocks),
             bytes_per_contributor=sent,
             bytes_total=contributors * sent,
             rounds=1 + len(lengths),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from atoll import secure_sums
+from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Protection
 from atoll.protocols.private_release import PublicCentre
@@ -71,6 +72,7 @@ def _set_up() -> list[Disclosure]:
     hidden = "ciphertexts and parts of keys: nothing while one provider keeps its part of the key"
     return [
         Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,)),
+        Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(
             PROVIDER,
             hidden,

@@ -20,6 +20,7 @@ from atoll.data.island import Island, Matrix
 from atoll.errors import MessageError, SchemaError
 from atoll.network import Address, Network, Record
 from atoll.protocols.base import Learned, Outputs, Protocol, learned
+from atoll.protocols.checked import check_counts
 from atoll.protocols.released import PROVIDER
 from atoll.protocols.sfpca import messages, parties, protocol
 from atoll.protocols.sfpca.certificate import Certificate
@@ -95,7 +96,8 @@ async def _provider(
     rows: tuple[int, ...] = ()
     if study.receivers("scores"):
         await net.send(hub, RowCount(0 if X is None else len(X)))
-        rows = (await net.receive(RowCounts, hub)).n
+        rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
+        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
         await machine.set_up()
     return await _steps(study, machine, kept, rows, X)
 

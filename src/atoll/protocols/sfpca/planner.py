@@ -17,6 +17,7 @@ import numpy as np
 from atoll import secure_sums
 from atoll.crypto.hazmat import product as go
 from atoll.privacy.dp_moments import Centre
+from atoll.protocols.agreement import COMPARISON_BYTES, comparisons
 from atoll.protocols.base import Expectation
 from atoll.protocols.private_release import stage_lengths
 from atoll.protocols.released import CONSUMER, PROVIDER
@@ -329,6 +330,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     machine.broadcast(names)
     machine.gathered(2)
     machine.broadcast(4 * len(providers))
+    _count_comparison(machine)
     noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
     if noisy is None and p.bounds is None:
         _count_range(study, machine, d if p.standardize else 1)
@@ -380,6 +382,16 @@ async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noi
 
 def _count_range(study: Study, machine: Counted, columns: int) -> None:
     _count_sums(study, machine, [columns * len(LEVELS)], 2 * columns)
+    _count_comparison(machine)
+
+
+def _count_comparison(machine: Counted) -> None:
+    """Providers compare what the coordinator told them."""
+    told = comparisons(machine.parties)
+    machine.messages += told
+    for name in machine.sent:
+        machine.sent[name] += told // machine.parties * COMPARISON_BYTES
+    machine.deepen(machine.providers, max(machine.depths.values()) + 1)
 
 
 def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:

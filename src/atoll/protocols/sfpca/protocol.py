@@ -26,12 +26,14 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.data.island import Island, Matrix
-from atoll.errors import CertificateRefused, MessageError
-from atoll.network import Network, Record
+from atoll.errors import CertificateRefused
+from atoll.network import Compared, Network, Record
 from atoll.protocols import handshake
+from atoll.protocols.agreement import compare
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.checked import check_number, refuse
 from atoll.protocols.private_release import PublicCentre
-from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, named
+from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
 from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Found, Inputs, direct
@@ -117,12 +119,14 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.of(own).check(X, island, names)
     await net.send(hub, RowCount(len(X)))
-    rows = (await net.receive(RowCounts, hub)).n
+    rows = await schema.receive_counts(net, study, len(X), agreed)
     m = len(agreed.names)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
     exact = p.standardize or attempts(p, k, m) == ("direct",)
     if spending is None:
-        opened = () if bounds else await _agree_range(net, study, record, X, island, by_column=p.standardize)
+        opened: tuple[int, ...] = ()
+        if bounds is None:
+            opened = await _agree_range(net, study, record, X, island, names, by_column=p.standardize)
         X = ranges.units(bounds, opened).applied(X) if p.standardize else X
         ready = Prepared(_range_for(p, bounds, opened, m), None, None)
     else:
@@ -148,6 +152,8 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     agreed = await schema.check(net, study, p.columns)
     counts = await net.gather(RowCount, providers)
     rows = tuple(counts[a].n for a in providers)
+    for address, n in zip(providers, rows, strict=True):
+        check_number(n, "a number of rows", address, least=1)
     if agreed.widths:
         schema.check_common_rows(providers, rows)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), len(agreed.names))
@@ -179,14 +185,25 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     known: Outputs = {}
     if study.releases("explained_variance", net.me):
-        known |= named(await net.receive(Variances, hub))
+        variances = await net.receive(Variances, hub)
+        check_released(variances, study, hub)
+        known |= named(variances)
     if study.releases("n_samples", net.me):
-        known |= named(await net.receive(SampleCount, hub))
-        known["rows"] = by_party(study, (await net.receive(RowCounts, hub)).n)
+        count = await net.receive(SampleCount, hub)
+        check_released(count, study, hub)
+        rows = (await net.receive(RowCounts, hub)).n
+        if len(rows) != len(study.who(PROVIDER)) or count.n_samples not in (sum(rows), *rows[:1]):
+            raise refuse(hub, f"numbers of rows that do not make {count.n_samples}")
+        known |= named(count) | {"rows": by_party(study, rows)}
     if study.releases("certificate", net.me):
-        known["certificate"] = named(await net.receive(Certified, hub))
+        certificate = await net.receive(Certified, hub)
+        check_number(certificate.bound, "a certificate's bound", hub, least=0.0)
+        known["certificate"] = named(certificate)
     if study.releases("components", net.me):
         names = await net.receive(Names, hub)
+        if p.columns is not None and set(names.columns) != set(p.columns):
+            raise refuse(hub, "components of other columns than the study's")
+        check_number(names.offset_unit, "a unit of the offset", hub, least=0.0)
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         holders = (hub, *study.who(PROVIDER))
@@ -207,7 +224,14 @@ def _range_for(p: SFPCAParameters, bounds: Declared | None, opened: Sequence[int
 
 
 async def _agree_range(
-    net: Network, study: Study, record: Record, X: Matrix, island: Island, *, by_column: bool = False
+    net: Network,
+    study: Study,
+    record: Record,
+    X: Matrix,
+    island: Island,
+    names: Sequence[str],
+    *,
+    by_column: bool = False,
 ) -> tuple[int, ...]:
     """The power of two that no value exceeds, of all columns or of each."""
     levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
@@ -215,9 +239,10 @@ async def _agree_range(
     sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
-    exponents = (await net.receive(DataRange, study.the(COORDINATOR))).exponents
-    if len(exponents) != columns:
-        raise MessageError("the opened range is not that of the agreed columns")
+    hub = study.the(COORDINATOR)
+    exponents = (await net.receive(DataRange, hub)).exponents
+    ranges.check_opened(exponents, columns, X, island, names, hub)
+    await compare(net, "the range of the data", exponents, study.who(PROVIDER))
     return exponents
 
 
@@ -298,6 +323,7 @@ PROTOCOL = Protocol(
         PublicCentre,
         Variances,
         SampleCount,
+        Compared,
     ),
     parameters=SFPCAParameters,
     outputs=OUTPUTS,

@@ -24,6 +24,8 @@ from atoll.data.island import Island, Matrix
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError, ParameterError, RangeOverflow, SchemaError
 from atoll.fixedpoint import Limbs
+from atoll.network import Address
+from atoll.protocols.checked import refuse
 
 Bounds = float | tuple[tuple[float, float], ...] | Mapping[str, tuple[float, float]]
 
@@ -157,6 +159,18 @@ def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False)
     above = (largest > 2.0 ** np.array(LEVELS, dtype=np.float64)).ravel()
     words = randomness.expand_words(seed, fixedpoint.LIMBS * len(above), "atoll/sfpca/range")
     return np.where(above, words.reshape(fixedpoint.LIMBS, len(above)), np.uint64(0))
+
+
+def check_opened(
+    exponents: Sequence[int], levels: int, X: Matrix, island: Island, columns: Sequence[str], sender: Address
+) -> None:
+    """Refuse a range that is no level, or that does not cover this island: bounds would not hold."""
+    if len(exponents) != levels or any(e not in LEVELS for e in exponents):
+        raise refuse(sender, f"a range that is not {levels} of the levels 2^{LEVELS[0]} to 2^{LEVELS[-1]}")
+    beyond = np.flatnonzero(np.abs(X).max(axis=0) > 2.0 ** np.array(exponents, dtype=np.float64))
+    if len(beyond):
+        column = columns[int(beyond[0])]
+        raise refuse(sender, f"a range to {island.name} that the values of column {column!r} exceed")
 
 
 def smallest_covers(totals: Limbs) -> tuple[int, ...]:

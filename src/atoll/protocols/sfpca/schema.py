@@ -8,8 +8,11 @@ from atoll.data.island import Island
 from atoll.errors import SchemaError
 from atoll.network import Address, Network
 from atoll.protocols import handshake
+from atoll.protocols.agreement import compare
+from atoll.protocols.checked import check_counts, refuse
 from atoll.protocols.handshake import JoinedColumns
 from atoll.protocols.released import PROVIDER
+from atoll.protocols.sfpca.messages import RowCounts
 from atoll.protocols.sfpca.parameters import COORDINATOR, VERTICAL
 from atoll.study.model import Study
 
@@ -19,7 +22,7 @@ async def announce(
 ) -> tuple[JoinedColumns, tuple[str, ...]]:
     """A provider's side: the joint table's columns, and those of them that it has: all, or its own."""
     if study.partition == VERTICAL:
-        return await handshake.announce_own(net, island, study.the(COORDINATOR), wanted)
+        return await handshake.announce_own(net, island, study.the(COORDINATOR), wanted, study.who(PROVIDER))
     agreed = await handshake.announce(net, island, study.the(COORDINATOR), wanted, None)
     return JoinedColumns(agreed.names, (), agreed.named), agreed.names
 
@@ -41,6 +44,24 @@ def own_place(study: Study, me: Address, widths: tuple[int, ...]) -> slice:
 def joint_rows(rows: Sequence[int], widths: tuple[int, ...]) -> int:
     """n: the islands' rows together, or the rows that they have in common."""
     return rows[0] if widths else sum(rows)
+
+
+async def receive_counts(net: Network, study: Study, own: int, columns: JoinedColumns) -> tuple[int, ...]:
+    """A provider's side: everybody's number of rows, which all providers were told, with the same columns.
+
+    Bounds and scales follow from these numbers: two providers that take others would mask with others.
+    """
+    hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
+    rows = (await net.receive(RowCounts, hub)).n
+    check_counts(rows, providers.index(net.me), own, providers, hub)
+    if not all(rows):
+        raise refuse(hub, f"no rows for {providers[rows.index(0)].party}")
+    if columns.widths:
+        check_common_rows(providers, rows)
+    await compare(
+        net, "the columns and rows", (columns.names, columns.widths, columns.named, rows), providers
+    )
+    return rows
 
 
 def check_common_rows(islands: Sequence[Address], rows: Sequence[int]) -> None:

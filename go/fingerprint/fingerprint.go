@@ -123,11 +123,29 @@ func column(data []byte, size, from int, shift uint, tables [2]*table) (first, s
 	return first, second
 }
 
-// narrow is the same for integers of fewer than eight bytes.
+// narrow is the same for integers of fewer than eight bytes: each is the start of
+// an eight-byte word, but the last few, which are copied to where one can be read.
 func narrow(data []byte, size int, tables [2]*table) (first, second wide) {
-	var words [8 * chunk]byte
+	mask, last := uint64(1)<<(8*size)-1, [16]byte{}
+	whole := max(0, (len(data)-8)/size)
+	a, b := &tables[0].powers, &tables[1].powers
+	var carry uint64
 	for j := range len(data) / size {
-		copy(words[8*j:], data[j*size:(j+1)*size])
+		from := data[j*size:]
+		if j >= whole {
+			clear(last[:])
+			copy(last[:], from[:size])
+			from = last[:]
+		}
+		word := binary.LittleEndian.Uint64(from) & mask
+		h, l := bits.Mul64(word, a[j&(chunk-1)])
+		first.low, carry = bits.Add64(first.low, l, 0)
+		first.middle, carry = bits.Add64(first.middle, h, carry)
+		first.high += carry
+		h, l = bits.Mul64(word, b[j&(chunk-1)])
+		second.low, carry = bits.Add64(second.low, l, 0)
+		second.middle, carry = bits.Add64(second.middle, h, carry)
+		second.high += carry
 	}
-	return column(words[:len(data)/size*8], 8, 0, 0, tables)
+	return first, second
 }

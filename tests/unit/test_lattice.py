@@ -462,11 +462,11 @@ class TestParameters:
             members = Members(2, width=chosen.width, row=chosen.parameters)
             ciphertext = members.public.encrypt(vector)
             share = members.shares(ciphertext)[0]
+            travelled = 2 * len(members.pairs[0].public) + 2 * (2 * len(ciphertext) + len(share))
             with lattice.Adder() as adder:
                 adder.add(ciphertext)
                 carries = adder.carries(adder.finish())
-            travelled = 2 * len(members.pairs[0].public)
-            travelled += 2 * (2 * len(ciphertext) + len(carries) + len(share))
+            assert len(carries) == lattice.carry_bytes(chosen, n)
         else:
             pair = lattice.keygen(parameters=chosen.parameters, width=chosen.width)
             travelled = len(pair.public) + 2 * len(lattice.PublicKey(pair.public).encrypt(vector))

@@ -12,6 +12,7 @@ summand.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -46,6 +47,7 @@ def points_modulo(prime: int, coin: bytes) -> tuple[Point, Point]:
     return first, second
 
 
+@functools.lru_cache(maxsize=16)
 def points(coin: bytes) -> tuple[Point, Point]:
     """Two points modulo two primes of 61 bits, for vectors of integers.
 

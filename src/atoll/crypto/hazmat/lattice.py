@@ -123,11 +123,11 @@ def plan(n_values: int, *, rounds: int = 1, collective: bool = False) -> Plan:
 
 
 def _island_bytes(candidate: Plan, n_values: int, rounds: int) -> int:
-    """What one island sends and receives."""
+    """What one island sends and receives, but for what is small (headers, carries, comparisons)."""
     key, ciphertext, share = key_bytes(candidate), ciphertext_bytes(candidate, n_values), 0
     if candidate.parameters.collective:
         share = share_bytes(candidate, n_values)
-        return 2 * key + rounds * (2 * ciphertext + carry_bytes(candidate, n_values) + share)
+        return 2 * key + rounds * (2 * ciphertext + share)
     return key + rounds * ciphertext
 
 

@@ -78,7 +78,7 @@ def main() -> None:
     print(f"plain phe loop, 2048 bits, {options.islands} islands: {1e3 * per_value:.1f} ms per value")
     rng = np.random.default_rng(0)
     for name, n in SIZES.items():
-        values = [rng.integers(0, 2**62, (3, n), dtype=np.uint64) for _ in range(options.islands)]
+        values = [rng.integers(0, 2**61, (3, n), dtype=np.uint64) for _ in range(options.islands)]
         for form, run in (("single", single), ("collective", collective)):
             runs = [run(values) for _ in range(options.repeats)]
             key, total = (statistics.median(r[i] for r in runs) for i in (0, 1))

@@ -234,3 +234,14 @@ func atoll_additive_adder_finish(adder C.uint64_t, out *C.uint8_t, size C.uint64
 		return running.Finish(view(out, size))
 	})
 }
+
+//export atoll_additive_adder_carries
+func atoll_additive_adder_carries(adder C.uint64_t, out *C.uint8_t, size C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		running, err := handle.Get[*additive.Adder](handle.ID(adder))
+		if err != nil {
+			return err
+		}
+		return running.Carries(view(out, size))
+	})
+}

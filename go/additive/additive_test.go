@@ -18,10 +18,10 @@ const (
 	testSingle     = 129
 	testCollective = 130
 
-	singleDigits         = 3
-	collectiveDigits     = 4
-	testSingleDigits     = 131
-	testCollectiveDigits = 132
+	singleResidues         = 5
+	collectiveResidues     = 6
+	testSingleResidues     = 133
+	testCollectiveResidues = 134
 )
 
 func seedOf(parts ...byte) []byte {
@@ -29,10 +29,14 @@ func seedOf(parts ...byte) []byte {
 	return digest[:]
 }
 
+// randomValues are of either sign and below 2^190, as rows with residues need them.
 func randomValues(rng *rand.Rand, n int) []uint64 {
 	values := make([]uint64, limbs*n)
 	for i := range values {
 		values[i] = rng.Uint64()
+	}
+	for i := 2 * n; i < len(values); i++ {
+		values[i] = uint64(int64(values[i]) >> 1)
 	}
 	return values
 }
@@ -116,7 +120,7 @@ func TestSumsAreExactWithOneKeyHolder(t *testing.T) {
 	}{
 		{testSingle, 1, 1, 2}, {testSingle, 1, 1024, 3}, {testSingle, 2, 1025, 3}, {testSingle, 3, 5000, 4},
 		{testSingle, 16, 9000, 2}, {testSingle, 2, 700, 50}, {single, 1, 4095, 3}, {single, 2, 20000, 3},
-		{testSingleDigits, 1, 1, 2}, {testSingleDigits, 3, 777, 50}, {singleDigits, 2, 4095, 3},
+		{testSingleResidues, 1, 1, 2}, {testSingleResidues, 3, 777, 50}, {singleResidues, 2, 4095, 3},
 	} {
 		sk, pk, _, _ := keyPair(t, c.set, c.width, 'a')
 		total := make([]uint64, limbs*c.n)
@@ -178,7 +182,7 @@ func TestSumsAreExactWithACollectiveKey(t *testing.T) {
 		width, n, members int
 	}{{testCollective, 1, 1, 2}, {testCollective, 2, 3000, 3}, {testCollective, 4, 9999, 5},
 		{testCollective, 1, 100, 50}, {collective, 2, 20000, 3},
-		{testCollectiveDigits, 2, 1000, 3}, {collectiveDigits, 1, 4095, 3}} {
+		{testCollectiveResidues, 2, 1000, 3}, {collectiveResidues, 1, 4095, 3}} {
 		g := newGroup(t, c.set, c.width, c.members)
 		total := make([]uint64, limbs*c.n)
 		var list [][]byte

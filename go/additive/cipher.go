@@ -29,7 +29,7 @@ func (key *PublicKey) Encrypt(values []uint64, summands int, seedBytes, out []by
 	if err := h.room(ctx, out); err != nil {
 		return err
 	}
-	if err := headroom(values[2*h.values:], summands, ctx.MaxSummands); err != nil {
+	if err := ctx.headroom(values[2*h.values:], summands); err != nil {
 		return err
 	}
 	// The seed is bound to the values: should a caller ever use it twice, two
@@ -49,11 +49,14 @@ func bytesOf(values []uint64) []byte {
 }
 
 // headroom refuses a top limb that does not leave the sum's carry bits free.
-func headroom(top []uint64, summands, limit int) error {
-	if summands < 1 || summands > limit {
-		return fault.New(fault.Range, "%d summands are not between 1 and %d", summands, limit)
+func (ctx *context) headroom(top []uint64, summands int) error {
+	if summands < 1 || summands > ctx.MaxSummands {
+		return fault.New(fault.Range, "%d summands are not between 1 and %d", summands, ctx.MaxSummands)
 	}
 	spare := bits.Len(uint(summands - 1))
+	if ctx.Coefficients > 1 {
+		spare = max(spare, residueSpare)
+	}
 	for _, limb := range top {
 		// All spare bits must repeat the sign.
 		if int64(limb)>>(63-spare) != int64(limb)>>63 {
@@ -132,15 +135,12 @@ func (e *encryption) polynomial(group, slot int, u poly, s *scratch) {
 	}
 	binomial(derive(e.from, domainError, number(group), number(slot+1)), s)
 	ctx.addSmall(s.small, s.poly)
-	n, size := e.h.values, ctx.CipherBytes
 	for j := range to - from {
 		t := ctx.turnOf(s.poly, j)
-		if v := from + j; slot >= 0 && ctx.Digits == 1 {
-			t.addValue(e.values[v], e.values[n+v], e.values[2*n+v])
-		} else if slot >= 0 {
-			t.addDigit(e.values[v])
+		if slot >= 0 {
+			ctx.addSlot(&t, e.values, e.h.values, from+j)
 		}
-		t.pack(out[j*size:], size)
+		t.pack(out[j*ctx.CipherBytes:], ctx.CipherBytes)
 	}
 }
 
@@ -177,17 +177,32 @@ func (key *SecretKey) Decrypt(message []byte, values []uint64, insecure bool) er
 	if err != nil {
 		return err
 	}
-	place.carry()
+	place.recover()
 	return nil
 }
 
 var errUnsound = fault.New(fault.Message, "the ciphertext does not open: it is no sum of ciphertexts under this key")
 
+// addSlot adds what the slot carries: the value itself, or one of its residues.
+func (ctx *context) addSlot(t *turn, values []uint64, n, slot int) {
+	v := slot % n
+	low, middle, high := values[v], values[n+v], values[2*n+v]
+	if ctx.Coefficients == 1 {
+		t.addValue(low, middle, high)
+		return
+	}
+	if k := slot / n; k == 0 {
+		t.addLow(low, middle)
+	} else {
+		t.addMultiple(residueOf(low, middle, high, moduli[k].below), &moduli[k].fraction)
+	}
+}
+
 // place is where opened values go.
 type place struct {
-	n       int
-	values  []uint64
-	carries []uint16 // one for each digit; nil when a coefficient holds a whole value
+	n      int
+	values []uint64
+	tops   []uint16 // the ten bits above the low limb's residue; nil when a coefficient holds a whole value
 }
 
 func newPlace(ctx *context, h header, values []uint64) (*place, error) {
@@ -195,33 +210,35 @@ func newPlace(ctx *context, h header, values []uint64) (*place, error) {
 		return nil, fault.New(fault.Argument, "%d values need %d limbs of room, not %d", h.values, limbs*h.values, len(values))
 	}
 	p := &place{n: h.values, values: values}
-	if ctx.Digits > 1 {
-		p.carries = make([]uint16, len(values))
+	if ctx.Coefficients > 1 {
+		p.tops = make([]uint16, h.values)
 	}
 	return p, nil
 }
 
 // store rounds t into its slot and says whether it was close to a whole number.
 func (p *place) store(t turn, slot int) (sound bool) {
-	if p.carries == nil {
+	if p.tops == nil {
 		p.values[slot], p.values[p.n+slot], p.values[2*p.n+slot], sound = t.value()
 		return sound
 	}
-	var carry uint64
-	p.values[slot], carry, sound = t.digit()
-	p.carries[slot] = uint16(carry)
+	if k := slot / p.n; k > 0 {
+		p.values[slot], sound = t.residue(moduli[k].p)
+		return sound
+	}
+	p.values[slot], p.tops[slot], sound = t.lowResidue()
 	return sound
 }
 
-// carry takes every digit's carry into the limb above; the last wraps at 2^192.
-func (p *place) carry() {
-	if p.carries == nil {
+// recover puts values together from their residues.
+func (p *place) recover() {
+	if p.tops == nil {
 		return
 	}
 	for v := range p.n {
-		var over uint64
-		p.values[p.n+v], over = bits.Add64(p.values[p.n+v], uint64(p.carries[v]), 0)
-		p.values[2*p.n+v] += uint64(p.carries[p.n+v]) + over
+		at := [limbs]int{v, p.n + v, 2*p.n + v}
+		p.values[at[0]], p.values[at[1]], p.values[at[2]] =
+			fromResidues(p.values[at[0]], p.tops[v], p.values[at[1]], p.values[at[2]])
 	}
 }
 
@@ -273,7 +290,12 @@ type Adder struct {
 	insecure bool
 	h        header
 	message  []byte
+	carries  []byte // how often each coefficient of a collective sum wrapped
+	summed   int    // messages added so far
 }
+
+// maxCarried is how many messages may be added before a carry needs more than a byte.
+const maxCarried = 256
 
 // NewAdder starts with no summands; the first decides key and dimensions.
 func NewAdder(insecure bool) *Adder { return &Adder{insecure: insecure} }
@@ -287,8 +309,11 @@ func (a *Adder) Add(message []byte) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.ctx == nil {
-		a.ctx, a.h = ctx, h
+		a.ctx, a.h, a.summed = ctx, h, 1
 		a.message = append([]byte(nil), message...)
+		if ctx.MaxMembers > 0 {
+			a.carries = make([]byte, (len(message)-headerSize)/ctx.CipherBytes)
+		}
 		return nil
 	}
 	if err := h.belongs(a.ctx, a.h.key, a.h.width); err != nil {
@@ -302,6 +327,7 @@ func (a *Adder) Add(message []byte) error {
 		return fault.New(fault.Range, "a sum of %d ciphertexts is beyond the limit of %d", sum.count, ctx.MaxSummands)
 	}
 	a.h = sum
+	a.summed++
 	return a.accumulate(message[headerSize:])
 }
 
@@ -311,13 +337,17 @@ func (a *Adder) accumulate(body []byte) error {
 	ours, size := a.message[headerSize:], a.ctx.CipherBytes
 	count := len(ours) / size
 	return parallel.Run((count+chunk-1)/chunk, func(_, step int) error {
-		from, to := step*chunk*size, min((step+1)*chunk, count)*size
-		addIntegers(ours[from:to], body[from:to], size)
+		from, to := step*chunk, min((step+1)*chunk, count)
+		var carries []byte
+		if a.carries != nil {
+			carries = a.carries[from:to]
+		}
+		addIntegers(ours[from*size:to*size], body[from*size:to*size], carries, size)
 		return nil
 	})
 }
 
-func addIntegers(ours, theirs []byte, size int) {
+func addIntegers(ours, theirs, carries []byte, size int) {
 	whole, rest := size/8, uint(size%8)*8
 	for at := 0; at < len(ours); at += size {
 		x, y := ours[at:at+size], theirs[at:at+size]
@@ -329,6 +359,9 @@ func addIntegers(ours, theirs []byte, size int) {
 			binary.LittleEndian.PutUint64(x[8*w:], word)
 		}
 		top += carry
+		if carries != nil {
+			carries[at/size] += byte(top >> rest)
+		}
 		binary.LittleEndian.PutUint64(x[size-8:], top<<(64-rest)|word>>rest)
 	}
 }
@@ -338,6 +371,21 @@ func (a *Adder) Size() int {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return len(a.message)
+}
+
+// Carries writes how often each coefficient of the sum wrapped, a byte each: with
+// them the sum is one of integers, which others can check without the summands.
+func (a *Adder) Carries(out []byte) error {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.carries == nil || a.summed > maxCarried {
+		return fault.New(fault.Argument, "carries are kept for sums of at most %d under a collective key", maxCarried)
+	}
+	if len(out) != len(a.carries) {
+		return fault.New(fault.Argument, "the carries need a buffer of %d bytes, not %d", len(a.carries), len(out))
+	}
+	copy(out, a.carries)
+	return nil
 }
 
 // Finish writes the sum; more may be added afterwards.

@@ -133,7 +133,7 @@ func (key *PublicKey) Combine(message []byte, shares [][]byte, values []uint64, 
 	if err != nil {
 		return err
 	}
-	place.carry()
+	place.recover()
 	return nil
 }
 

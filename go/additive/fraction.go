@@ -10,8 +10,8 @@ import (
 // turn is x/Q modulo 1 with 384 binary places, least significant word first.
 //
 // A whole value m travels as m/2^192: its three limbs are the words 3, 4 and 5,
-// and noise lives in the words below. A digit (one limb) travels as d/2^74:
-// ten bits above it take the carries of up to 1024 summands.
+// and noise lives in the words below. In a row of three coefficients per value a
+// coefficient carries the value's residue r modulo p, as r/p: see residues.go.
 type turn [6]uint64
 
 // turnOf is x/Q for coefficient j of p: the sum of y_i/q_i modulo 1 with
@@ -61,18 +61,6 @@ func (t *turn) addValue(low, middle, high uint64) {
 	t[5] += high + carry
 }
 
-const (
-	carryBits = 10
-	digitBits = 64 + carryBits
-)
-
-// addDigit adds the digit.
-func (t *turn) addDigit(digit uint64) {
-	var carry uint64
-	t[4], carry = bits.Add64(t[4], digit<<(64-carryBits), 0)
-	t[5] += digit>>carryBits + carry
-}
-
 // addBit adds 2^bit of the 384-bit integer behind t.
 func (t *turn) addBit(bit int) {
 	var o turn
@@ -106,12 +94,6 @@ func unpack(in []byte, size int) (t turn) {
 func (t turn) value() (low, middle, high uint64, sound bool) {
 	t.addBit(191)
 	return t[3], t[4], t[5], withinQuarter(t[2])
-}
-
-// digit is the same for a sum of digits: its low 64 bits and its carry.
-func (t turn) digit() (low, carry uint64, sound bool) {
-	t.addBit(384 - digitBits - 1)
-	return t[5]<<carryBits | t[4]>>(64-carryBits), t[5] >> (64 - carryBits), withinQuarter(t[4]<<carryBits | t[3]>>(64-carryBits))
 }
 
 // withinQuarter takes what stands below the unit after a half was added.

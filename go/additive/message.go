@@ -162,9 +162,9 @@ func (h header) size(ctx *context) int {
 	return headerSize
 }
 
-// slots is how many coefficients hold the values; with digits, slot l·values + v
-// holds limb l of value v, which is where planar limbs have it too.
-func (h header) slots(ctx *context) int { return h.values * ctx.Digits }
+// slots is how many coefficients hold the values; with residues, slot k·values + v
+// holds residue k of value v.
+func (h header) slots(ctx *context) int { return h.values * ctx.Coefficients }
 
 // polynomials is how many polynomials hold the slots.
 func (h header) polynomials(ctx *context) int { return (h.slots(ctx) + ctx.n - 1) / ctx.n }

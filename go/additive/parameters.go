@@ -17,7 +17,7 @@ type Set struct {
 	Name         string   `json:"name"`
 	LogN         int      `json:"log_n"`
 	Primes       []uint64 `json:"primes"`
-	Digits       int      `json:"digits"`       // coefficients per value: 1, or 3 of one limb and carry bits each
+	Coefficients int      `json:"coefficients"` // per value: 1 with the whole value, or 3 with a residue each
 	CipherBytes  int      `json:"cipher_bytes"` // a ciphertext's coefficient on the wire
 	ShareBytes   int      `json:"share_bytes"`  // a decryption share's coefficient on the wire
 	SmudgeBits   int      `json:"smudge_bits"`  // smudging is uniform on this many bits of the wire's grid
@@ -36,17 +36,17 @@ var (
 )
 
 var sets = []Set{
-	{ID: 1, Name: "single-13", LogN: 13, Primes: primes53, Digits: 1, CipherBytes: 26, MaxSummands: 1024, SecurityBits: 128},
-	{ID: 2, Name: "collective-14", LogN: 14, Primes: primes56, Digits: 1, CipherBytes: 35, ShareBytes: 26, SmudgeBits: 80,
+	{ID: 1, Name: "single-13", LogN: 13, Primes: primes53, Coefficients: 1, CipherBytes: 26, MaxSummands: 1024, SecurityBits: 128},
+	{ID: 2, Name: "collective-14", LogN: 14, Primes: primes56, Coefficients: 1, CipherBytes: 35, ShareBytes: 26, SmudgeBits: 80,
 		MaxSummands: 1024, MaxMembers: 256, SecurityBits: 128},
-	{ID: 3, Name: "single-12", LogN: 12, Primes: primes52, Digits: 3, CipherBytes: 12, MaxSummands: 1024, SecurityBits: 128},
-	{ID: 4, Name: "collective-13", LogN: 13, Primes: primes54, Digits: 3, CipherBytes: 20, ShareBytes: 12, SmudgeBits: 78,
+	{ID: 5, Name: "single-12", LogN: 12, Primes: primes52, Coefficients: 3, CipherBytes: 12, MaxSummands: 1024, SecurityBits: 128},
+	{ID: 6, Name: "collective-13", LogN: 13, Primes: primes54, Coefficients: 3, CipherBytes: 20, ShareBytes: 12, SmudgeBits: 78,
 		MaxSummands: 1024, MaxMembers: 256, SecurityBits: 128},
-	{ID: 129, Name: "test-single-10", LogN: 10, Primes: primes53, Digits: 1, CipherBytes: 26, MaxSummands: 1024, Insecure: true},
-	{ID: 130, Name: "test-collective-10", LogN: 10, Primes: primes56, Digits: 1, CipherBytes: 35, ShareBytes: 26, SmudgeBits: 80,
+	{ID: 129, Name: "test-single-10", LogN: 10, Primes: primes53, Coefficients: 1, CipherBytes: 26, MaxSummands: 1024, Insecure: true},
+	{ID: 130, Name: "test-collective-10", LogN: 10, Primes: primes56, Coefficients: 1, CipherBytes: 35, ShareBytes: 26, SmudgeBits: 80,
 		MaxSummands: 1024, MaxMembers: 256, Insecure: true},
-	{ID: 131, Name: "test-single-9", LogN: 9, Primes: primes52, Digits: 3, CipherBytes: 12, MaxSummands: 1024, Insecure: true},
-	{ID: 132, Name: "test-collective-9", LogN: 9, Primes: primes54, Digits: 3, CipherBytes: 20, ShareBytes: 12, SmudgeBits: 78,
+	{ID: 133, Name: "test-single-9", LogN: 9, Primes: primes52, Coefficients: 3, CipherBytes: 12, MaxSummands: 1024, Insecure: true},
+	{ID: 134, Name: "test-collective-9", LogN: 9, Primes: primes54, Coefficients: 3, CipherBytes: 20, ShareBytes: 12, SmudgeBits: 78,
 		MaxSummands: 1024, MaxMembers: 256, Insecure: true},
 }
 

@@ -19,8 +19,8 @@ from atoll.network import Address
 from atoll.protocols import protocol_of
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
-from atoll.secure_sums.encrypted import SealedInput
-from atoll.secure_sums.lattice import CipherSum, EncryptedInput, OpeningShare
+from atoll.secure_sums.encrypted import CipherSum, SealedInput
+from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, OpeningShare
 
 
 class Wire(Observer):
@@ -106,7 +106,7 @@ def test_under_a_collective_key_all_but_one_open_nothing() -> None:
     coalition = {a: r for a, r in tap.records.items() if a != target and a.role == "contributor"}
     public = next(m.key for _, _, m in tap.messages if type(m).__name__ == "SumKey")
     key = lattice.PublicKey(public)
-    inputs, shares, sums = tap.of(EncryptedInput), tap.of(OpeningShare), tap.of(CipherSum)
+    inputs, shares, sums = tap.of(EncryptedInput), tap.of(OpeningShare), tap.of(AddedInputs)
     (total,) = sums.values()
     with pytest.raises(AtollError):
         key.combine(total.body, [shares[a].share for a in coalition])

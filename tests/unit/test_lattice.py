@@ -36,7 +36,10 @@ def to_limbs(values: list[int]) -> lattice.Limbs:
 
 
 def random_limbs(n: int, seed: int) -> lattice.Limbs:
-    return np.random.default_rng(seed).integers(0, 2**64, (3, n), dtype=np.uint64)
+    """Of either sign and below 2^190."""
+    values = np.random.default_rng(seed).integers(0, 2**64, (3, n), dtype=np.uint64)
+    values[2] = (values[2].astype(np.int64) >> 1).astype(np.uint64)
+    return values
 
 
 def plain_sum(vectors: list[lattice.Limbs]) -> lattice.Limbs:
@@ -95,7 +98,7 @@ class TestExactness:
     def test_any_sign_and_number_of_islands(self, data: st.DataObject) -> None:
         islands = data.draw(st.integers(2, 50))
         n = data.draw(st.integers(1, 5))
-        limit = 2**191 // islands
+        limit = 2**191 // islands  # two islands or more: below 2^190
         integer = st.integers(-limit + 1, limit - 1)
         values = [data.draw(st.lists(integer, min_size=n, max_size=n)) for _ in range(islands)]
         wanted = to_limbs([sum(column) for column in zip(*values, strict=True)])
@@ -128,11 +131,13 @@ class TestExactness:
 
     @pytest.mark.parametrize("row", [INSECURE_TEST_SINGLE, INSECURE_TEST_SINGLE_SHORT], ids=lambda r: r.name)
     def test_as_many_summands_as_allowed(self, row: LatticeParameters) -> None:
-        """Also of the largest digits, whose carries then need all their bits."""
-        vectors = [random_limbs(3, i) for i in range(1023)] + [to_limbs([-1, -1, 2**191 - 1])]
+        """Also of the largest values, whose sum wraps at 2^192 many times."""
+        vectors = [random_limbs(3, i) for i in range(1023)] + [to_limbs([-1, -(2**190), 2**190 - 1])]
         assert np.array_equal(sum_with_single_key(vectors, row, 1), plain_sum(vectors))
-        ones = [to_limbs([-1])] * 1024
-        assert np.array_equal(sum_with_single_key(ones, row, 1), to_limbs([-1024]))
+        for value in (-1, -(2**190), 2**190 - 1):
+            assert np.array_equal(
+                sum_with_single_key([to_limbs([value])] * 1024, row, 1), to_limbs([1024 * value])
+            )
 
     @pytest.mark.parametrize(
         "row", [INSECURE_TEST_COLLECTIVE, INSECURE_TEST_COLLECTIVE_SHORT], ids=lambda r: r.name
@@ -151,6 +156,37 @@ class TestExactness:
         assert lattice.inspect(total, for_tests=True).count == 4
         assert total == lattice.add(parts, for_tests=True)
 
+    @pytest.mark.parametrize(
+        "row", [INSECURE_TEST_COLLECTIVE, INSECURE_TEST_COLLECTIVE_SHORT], ids=lambda r: r.name
+    )
+    def test_carries_make_the_sum_one_of_integers(self, row: LatticeParameters) -> None:
+        members = Members(2, row=row)
+        parts = [members.public.encrypt(random_limbs(40, i)) for i in range(256)]
+        with lattice.Adder(for_tests=True) as adder:
+            for part in parts:
+                adder.add(part)
+            total = adder.finish()
+            carries = adder.carries(total)
+            adder.add(parts[0])
+            with pytest.raises(errors.ParameterError, match="at most 256"):
+                adder.carries(total)
+
+        def integers(ciphertext: bytes) -> list[int]:
+            body, size = lattice.coefficients(ciphertext)
+            return [int.from_bytes(body[i : i + size], "little") for i in range(0, len(body), size)]
+
+        wanted = [sum(column) for column in zip(*map(integers, parts), strict=True)]
+        unit = 2 ** (8 * row.cipher_bytes)
+        assert [c + unit * k for c, k in zip(integers(total), carries, strict=True)] == wanted
+        assert max(carries) > 100
+
+    def test_a_sum_under_one_key_keeps_no_carries(self) -> None:
+        pair = lattice.keygen(parameters=INSECURE_TEST_SINGLE, for_tests=True)
+        with lattice.PublicKey(pair.public, for_tests=True) as key, lattice.Adder(for_tests=True) as adder:
+            adder.add(key.encrypt(to_limbs([1])))
+            with pytest.raises(errors.ParameterError, match="collective key"):
+                adder.carries(adder.finish())
+
     def test_a_strided_vector(self) -> None:
         wide = random_limbs(10, 3)
         vectors = [wide[:, ::2], wide[:, 1::2]]
@@ -163,6 +199,16 @@ class TestHeadroom:
             sum_with_single_key([to_limbs([2**189])], INSECURE_TEST_SINGLE, 1, summands=3)
         with pytest.raises(errors.RangeOverflow):
             sum_with_single_key([to_limbs([-(2**189) - 1])], INSECURE_TEST_SINGLE, 1, summands=3)
+
+    def test_residues_hold_values_of_up_to_2_to_190(self) -> None:
+        for row in (INSECURE_TEST_SINGLE_SHORT, INSECURE_TEST_SINGLE):
+            edge = to_limbs([2**190 - 1, -(2**190)])
+            assert np.array_equal(sum_with_single_key([edge], row, 1), edge)
+        for value in (2**190, -(2**190) - 1):
+            with pytest.raises(errors.RangeOverflow, match="headroom"):
+                sum_with_single_key([to_limbs([value])], INSECURE_TEST_SINGLE_SHORT, 1)
+            whole = to_limbs([value])
+            assert np.array_equal(sum_with_single_key([whole], INSECURE_TEST_SINGLE, 1), whole)
 
     def test_the_largest_that_leaves_room_is_not(self) -> None:
         vectors = [to_limbs([2**189 - 1, -(2**189)])] * 4
@@ -332,19 +378,19 @@ class TestParameters:
 
     def test_the_table_is_pinned(self) -> None:
         rows = [
-            (r.id, r.name, r.log_n, sum(p.bit_length() for p in r.primes), r.digits, r.cipher_bytes,
+            (r.id, r.name, r.log_n, sum(p.bit_length() for p in r.primes), r.coefficients, r.cipher_bytes,
              r.share_bytes, r.smudge_bits, r.max_summands, r.max_members, r.security_bits, r.insecure)
             for r in LATTICE_TABLE
         ]  # fmt: skip
         assert rows == [
             (1, "single-13", 13, 212, 1, 26, 0, 0, 1024, 0, 128, False),
             (2, "collective-14", 14, 280, 1, 35, 26, 80, 1024, 256, 128, False),
-            (3, "single-12", 12, 104, 3, 12, 0, 0, 1024, 0, 128, False),
-            (4, "collective-13", 13, 162, 3, 20, 12, 78, 1024, 256, 128, False),
+            (5, "single-12", 12, 104, 3, 12, 0, 0, 1024, 0, 128, False),
+            (6, "collective-13", 13, 162, 3, 20, 12, 78, 1024, 256, 128, False),
             (129, "test-single-10", 10, 212, 1, 26, 0, 0, 1024, 0, 0, True),
             (130, "test-collective-10", 10, 280, 1, 35, 26, 80, 1024, 256, 0, True),
-            (131, "test-single-9", 9, 104, 3, 12, 0, 0, 1024, 0, 0, True),
-            (132, "test-collective-9", 9, 162, 3, 20, 12, 78, 1024, 256, 0, True),
+            (133, "test-single-9", 9, 104, 3, 12, 0, 0, 1024, 0, 0, True),
+            (134, "test-collective-9", 9, 162, 3, 20, 12, 78, 1024, 256, 0, True),
         ]
 
     @pytest.mark.parametrize("row", [row for row in LATTICE_TABLE if not row.insecure], ids=lambda r: r.name)
@@ -389,6 +435,15 @@ class TestParameters:
         with pytest.raises(errors.ParameterError, match="insecure"):
             lattice.add([ciphertext])
 
+    def test_a_values_coefficients_wrap_where_the_table_says(self) -> None:
+        """Without a common factor, and wide enough for 1,024 values of 2^190 of either sign."""
+        for row in LATTICE_TABLE:
+            if row.coefficients == 1:
+                assert row.moduli == (2**192,)
+                continue
+            assert row.moduli == (2**74, 2**64 - 1, 2**64 - 3)
+            assert math.lcm(*row.moduli) == math.prod(row.moduli) > 2 * 1024 * 2**190
+
     def test_a_plan_takes_the_small_ring_for_short_vectors(self) -> None:
         assert lattice.plan(78) == (LATTICE_SINGLE_SHORT, 1)
         assert lattice.plan(190_653).parameters is LATTICE_SINGLE
@@ -408,6 +463,10 @@ class TestParameters:
             ciphertext = members.public.encrypt(vector)
             share = members.shares(ciphertext)[0]
             travelled = 2 * len(members.pairs[0].public) + 2 * (2 * len(ciphertext) + len(share))
+            with lattice.Adder() as adder:
+                adder.add(ciphertext)
+                carries = adder.carries(adder.finish())
+            assert len(carries) == lattice.carry_bytes(chosen, n)
         else:
             pair = lattice.keygen(parameters=chosen.parameters, width=chosen.width)
             travelled = len(pair.public) + 2 * len(lattice.PublicKey(pair.public).encrypt(vector))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -17,7 +19,6 @@ from atoll.crypto.parameters import LATTICE_TABLE, LatticeParameters
 
 HEADER = struct.Struct("<BBBBIQ16sI")
 VALUE_BITS = 192
-LIMBS = 3
 DIGEST_BYTES = 32
 
 
@@ -32,10 +33,10 @@ class Message:
     body: bytes
 
 
-def parse(message: bytes) -> Message:
+def parse(message: bytes, rows: Sequence[LatticeParameters] = LATTICE_TABLE) -> Message:
     version, kind, set_id, width, count, values, key, _ = HEADER.unpack_from(message)
     assert version == 1
-    row = next(row for row in LATTICE_TABLE if row.id == set_id)
+    row = next(row for row in rows if row.id == set_id)
     return Message(kind, row, width, count, values, key, message[HEADER.size :])
 
 
@@ -80,7 +81,7 @@ def integers(body: bytes, size: int) -> list[int]:
 def products(ciphertext: Message, seed: bytes) -> list[int]:
     """c1 s_j for every slot, modulo 2^w."""
     row, n = ciphertext.row, ciphertext.row.degree
-    bits, slots = 8 * row.cipher_bytes, ciphertext.values * row.digits
+    bits, slots = 8 * row.cipher_bytes, ciphertext.values * row.coefficients
     polynomials = -(-slots // n)
     groups = -(-polynomials // ciphertext.width)
     c1 = integers(ciphertext.body[: groups * n * row.cipher_bytes], row.cipher_bytes)
@@ -94,27 +95,59 @@ def products(ciphertext: Message, seed: bytes) -> list[int]:
 def second_half(ciphertext: Message) -> list[int]:
     """c0, as integers."""
     size = ciphertext.row.cipher_bytes
-    return integers(ciphertext.body[-ciphertext.values * ciphertext.row.digits * size :], size)
+    return integers(ciphertext.body[-ciphertext.values * ciphertext.row.coefficients * size :], size)
 
 
-def rounded(phase: int, bits: int, carried: int) -> tuple[int, float]:
-    """The nearest whole number of the carried bits and the signed distance from it."""
-    shift = bits - carried
-    value = (phase + (1 << (shift - 1))) >> shift
-    return value % 2**carried, (phase - (value << shift)) / 2**shift
+def rounded(phase: int, bits: int, modulus: int) -> tuple[int, float]:
+    """The nearest step of so many around the circle, and the signed distance from it in steps."""
+    steps = phase * modulus
+    value = (steps + (1 << (bits - 1))) >> bits
+    return value % modulus, (steps - (value << bits)) / 2**bits
+
+
+def pieces(ciphertext: Message, phases: list[int]) -> tuple[list[int], list[float]]:
+    """What each coefficient opens to, before any of them are put together, and its noise."""
+    row, bits = ciphertext.row, 8 * ciphertext.row.cipher_bytes
+    moduli = [row.moduli[slot // ciphertext.values] for slot in range(len(phases))]
+    opened = [rounded(p % 2**bits, bits, modulus) for p, modulus in zip(phases, moduli, strict=True)]
+    return [whole for whole, _ in opened], [distance for _, distance in opened]
+
+
+def phases(message: Message, secret_key: Message) -> list[int]:
+    """c0 + c1 s: what the holder of the whole key sees."""
+    c1_s = products(message, secret_key.body[:32])
+    return [c0 + c1 for c0, c1 in zip(second_half(message), c1_s, strict=True)]
+
+
+def opened_phases(message: Message, shares: list[Message]) -> list[int]:
+    """c0 and everybody's shares: what the receiver of a collective sum sees."""
+    total = second_half(message)
+    for share in shares:
+        drop = 8 * (share.row.cipher_bytes - share.row.share_bytes)
+        parts = integers(share.body[DIGEST_BYTES:], share.row.share_bytes)
+        total = [t + (part << drop) for t, part in zip(total, parts, strict=True)]
+    return total
+
+
+def together(row: LatticeParameters, wholes: list[int]) -> list[int]:
+    """Values from their coefficients, modulo 2^192."""
+    n, product = len(wholes) // row.coefficients, math.prod(row.moduli)
+    values = []
+    for v in range(n):
+        value = 0
+        for k, modulus in enumerate(row.moduli):
+            others = product // modulus
+            value += wholes[k * n + v] * others * pow(others, -1, modulus)
+        value %= product
+        values.append((value - product if value > product // 2 else value) % 2**VALUE_BITS)
+    return values
 
 
 def decrypt(ciphertext: bytes, secret_key: bytes) -> tuple[list[int], list[float]]:
     """All values, and the noise of every coefficient."""
-    message, seed = parse(ciphertext), parse(secret_key).body[:32]
-    row, bits = message.row, 8 * message.row.cipher_bytes
-    pairs = zip(second_half(message), products(message, seed), strict=True)
-    opened = [rounded((c0 + product) % 2**bits, bits, row.carried_bits) for c0, product in pairs]
-    wholes, noise = [whole for whole, _ in opened], [distance for _, distance in opened]
-    if row.digits == 1:
-        return wholes, noise
-    n = message.values
-    return [sum(wholes[k * n + v] << (64 * k) for k in range(LIMBS)) % 2**VALUE_BITS for v in range(n)], noise
+    message = parse(ciphertext)
+    wholes, noise = pieces(message, phases(message, parse(secret_key)))
+    return together(message.row, wholes), noise
 
 
 def smudging(share: bytes, ciphertext: bytes, secret_share: bytes) -> list[float]:

@@ -4,7 +4,11 @@ Nobody picks ring degrees or moduli by hand: a recipe names a row of this table.
 the same rows (``go/additive/parameters.go``) and a test compares the two.
 
 Two rows for each form: one whose coefficients carry a whole 192-bit value, for long vectors, and one of
-half the ring degree whose coefficients carry a 64-bit limb and ten bits of carries, for short ones.
+half the ring degree, for short ones, where three coefficients carry a value's residues modulo 2^74,
+2^64 - 1 and 2^64 - 3. Every coefficient wraps at its own modulus, so whoever opens a sum sees residues of
+the sum, coefficient by coefficient, and nothing of how it came about. (Limbs with room for carries would
+show the carries, and so how many summands are negative.) Values of up to 2^190 are exact: the moduli's
+product, 2^202, holds the sum of 1,024 of either sign.
 
 Security: ternary secrets, errors of standard deviation 3.24 (centred binomial). At 128 bits, classical,
 the tables of the homomorphic encryption standard (2018) allow log2 Q of 109, 218 and 438 at N = 2^12,
@@ -42,7 +46,7 @@ class LatticeParameters:
     name: str
     log_n: int
     primes: tuple[int, ...]
-    digits: int
+    coefficients: int
     cipher_bytes: int
     share_bytes: int
     smudge_bits: int
@@ -57,9 +61,14 @@ class LatticeParameters:
         return 1 << self.log_n
 
     @property
+    def moduli(self) -> tuple[int, ...]:
+        """What a value's coefficients wrap at, one after another."""
+        return (1 << 192,) if self.coefficients == 1 else (1 << 74, (1 << 64) - 1, (1 << 64) - 3)
+
+    @property
     def carried_bits(self) -> int:
-        """How many bits of message a coefficient carries."""
-        return 192 if self.digits == 1 else 74
+        """How many bits of message a coefficient carries at most."""
+        return self.moduli[0].bit_length() - 1
 
     @property
     def collective(self) -> bool:
@@ -72,7 +81,7 @@ LATTICE_SINGLE = LatticeParameters(
     name="single-13",
     log_n=13,
     primes=_PRIMES_53,
-    digits=1,
+    coefficients=1,
     cipher_bytes=26,
     share_bytes=0,
     smudge_bits=0,
@@ -86,7 +95,7 @@ LATTICE_COLLECTIVE = LatticeParameters(
     name="collective-14",
     log_n=14,
     primes=_PRIMES_56,
-    digits=1,
+    coefficients=1,
     cipher_bytes=35,
     share_bytes=26,
     smudge_bits=80,
@@ -95,12 +104,13 @@ LATTICE_COLLECTIVE = LatticeParameters(
     security_bits=128,
     insecure=False,
 )
+# Ids 3, 4, 131 and 132 were rows that carried limbs; they are not used again.
 LATTICE_SINGLE_SHORT = LatticeParameters(
-    id=3,
+    id=5,
     name="single-12",
     log_n=12,
     primes=_PRIMES_52,
-    digits=3,
+    coefficients=3,
     cipher_bytes=12,
     share_bytes=0,
     smudge_bits=0,
@@ -110,11 +120,11 @@ LATTICE_SINGLE_SHORT = LatticeParameters(
     insecure=False,
 )
 LATTICE_COLLECTIVE_SHORT = LatticeParameters(
-    id=4,
+    id=6,
     name="collective-13",
     log_n=13,
     primes=_PRIMES_54,
-    digits=3,
+    coefficients=3,
     cipher_bytes=20,
     share_bytes=12,
     smudge_bits=78,
@@ -128,7 +138,7 @@ INSECURE_TEST_SINGLE = LatticeParameters(
     name="test-single-10",
     log_n=10,
     primes=_PRIMES_53,
-    digits=1,
+    coefficients=1,
     cipher_bytes=26,
     share_bytes=0,
     smudge_bits=0,
@@ -142,7 +152,7 @@ INSECURE_TEST_COLLECTIVE = LatticeParameters(
     name="test-collective-10",
     log_n=10,
     primes=_PRIMES_56,
-    digits=1,
+    coefficients=1,
     cipher_bytes=35,
     share_bytes=26,
     smudge_bits=80,
@@ -152,11 +162,11 @@ INSECURE_TEST_COLLECTIVE = LatticeParameters(
     insecure=True,
 )
 INSECURE_TEST_SINGLE_SHORT = LatticeParameters(
-    id=131,
+    id=133,
     name="test-single-9",
     log_n=9,
     primes=_PRIMES_52,
-    digits=3,
+    coefficients=3,
     cipher_bytes=12,
     share_bytes=0,
     smudge_bits=0,
@@ -166,11 +176,11 @@ INSECURE_TEST_SINGLE_SHORT = LatticeParameters(
     insecure=True,
 )
 INSECURE_TEST_COLLECTIVE_SHORT = LatticeParameters(
-    id=132,
+    id=134,
     name="test-collective-9",
     log_n=9,
     primes=_PRIMES_54,
-    digits=3,
+    coefficients=3,
     cipher_bytes=20,
     share_bytes=12,
     smudge_bits=78,

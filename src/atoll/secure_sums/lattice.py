@@ -4,6 +4,9 @@
 with the decryption share of every contributor can anything be opened.
 Adversary: passive; the receiver with all contributors but one learns no more than the sum tells.
 Each contributor gives one decryption share per block and never a second one.
+Beyond that, a receiver that deviates alone is found out: contributors promise their key shares by hash before
+any is sent, check that the key is the sum of all shares and that what they open is the sum of all
+ciphertexts (:mod:`atoll.crypto.fingerprint`), and compare what the receiver told each of them.
 
 ``key="server"``: the roles and the trust of :mod:`atoll.secure_sums.encrypted`.
 docs/explanation/lattice-sums.md says how the encryption works and why it was chosen.
@@ -13,17 +16,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from atoll import codec, randomness
 from atoll.codec import Message
+from atoll.crypto import fingerprint
 from atoll.crypto.hazmat import lattice
 from atoll.crypto.parameters import LATTICE_TABLE
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Limbs
-from atoll.network import Address
+from atoll.network import Address, Compared
 from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_round, of_length
-from atoll.secure_sums.encrypted import CipherSum, EncryptedSum, SumKey, one_key_cost
+from atoll.secure_sums.encrypted import EncryptedSum, SumKey, one_key_cost
 
 MAX_MEMBERS = min(row.max_members for row in LATTICE_TABLE if row.collective and not row.insecure)
 MAX_SUMMANDS = min(row.max_summands for row in LATTICE_TABLE if not row.insecure)
@@ -35,22 +40,11 @@ class LatticeOptions(SumOptions, frozen=True):
     key: Literal["collective", "server"] = "collective"
 
 
-class KeyNonce(Message, frozen=True):
-    """Contributor -> receiver: its part of the reference that all key shares refer to."""
-
-    nonce: bytes
-
-
-class KeyReference(Message, frozen=True):
-    """Receiver -> contributors: all parts, in the study's order."""
-
-    nonces: tuple[bytes, ...]
-
-
 class KeyShare(Message, frozen=True):
-    """Contributor -> receiver: its share of the public key."""
+    """Contributor -> receiver: its share of the public key, and what all had committed to before."""
 
     share: bytes
+    commitments: bytes
 
 
 class EncryptedInput(Message, frozen=True):
@@ -58,6 +52,14 @@ class EncryptedInput(Message, frozen=True):
 
     block: str
     body: bytes
+
+
+class AddedInputs(Message, frozen=True):
+    """Receiver -> contributors: the sum of all inputs, and how often each coefficient wrapped."""
+
+    block: str
+    body: bytes
+    carries: bytes
 
 
 class OpeningShare(Message, frozen=True):
@@ -113,10 +115,12 @@ class LatticeServerKey(EncryptedSum):
 class Lattice(SecureSum):
     """A session under a key that all contributors share; with key='server', :class:`LatticeServerKey`."""
 
-    to_contributors = (KeyReference, SumKey, CipherSum)
-    to_receivers = (KeyNonce, KeyShare, EncryptedInput, OpeningShare)
+    to_contributors = (Compared, SumKey, AddedInputs)
+    to_receivers = (KeyShare, EncryptedInput, OpeningShare)
     options_type = LatticeOptions
-    contributors_see = "public keys, and ciphertexts that nobody opens alone"
+    contributors_see = (
+        "public keys, the others' digests and fingerprints, and ciphertexts that nobody opens alone"
+    )
     hides = "what an island sends is encrypted under a key that all islands share"
 
     @classmethod
@@ -147,16 +151,18 @@ class Lattice(SecureSum):
         chosen = lattice.plan(min(sum(lengths), BLOCK_VALUES), collective=True)
         key, sums = lattice.key_bytes(chosen), sum(lattice.ciphertext_bytes(chosen, n) for n in lengths)
         shares = sum(lattice.share_bytes(chosen, n) for n in lengths)
-        sent = key + sums + shares + _OVERHEAD * (2 + 2 * len(lengths))
-        back = 34 * contributors + key + sums
+        carries = sum(lattice.carry_bytes(chosen, n) for n in lengths)
+        compared = (contributors - 1) * _COMPARED * (4 + 2 * len(lengths))
+        sent = key + sums + shares + compared + 32 * contributors + _OVERHEAD * (1 + 2 * len(lengths))
+        back = key + 16 * contributors + sums + carries + _OVERHEAD * (1 + len(lengths))
         return Cost(
-            messages=contributors * (4 + 3 * len(lengths)),
+            messages=contributors * (2 + 3 * len(lengths) + (contributors - 1) * (4 + 2 * len(lengths))),
             bytes_per_contributor=sent,
             bytes_total=contributors * (sent + back),
-            rounds=4 + 3 * len(lengths),
+            rounds=6 + 5 * len(lengths),
         )
 
-    # ---- the key ----
+    # ---- the key: a reference, commitments, shares, and a sum that everybody checks ----
 
     async def open(self) -> None:
         if self.net.me == self._receiver:
@@ -165,33 +171,33 @@ class Lattice(SecureSum):
             await self._share_key()
 
     async def _collect_key(self) -> None:
-        nonces = await self.net.gather(KeyNonce, self.contributors)
-        reference = KeyReference(tuple(message.nonce for message in nonces.values()))
-        await self.net.broadcast(self.contributors, reference)
         shares = await self.net.gather(KeyShare, self.contributors)
+        promised = b"".join(hashlib.sha256(message.share).digest() for message in shares.values())
+        for sender, message in shares.items():
+            if message.commitments != promised:
+                raise MessageError(
+                    f"the key shares that came are not those that {sender} was promised",
+                    hint="a share chosen after seeing the others could cancel them; nothing was encrypted",
+                )
         public = await self.net.compute(lattice.aggregate, [message.share for message in shares.values()])
         self._public = lattice.PublicKey(public)
         await self.net.broadcast(self.contributors, SumKey(public))
 
     async def _share_key(self) -> None:
         nonce = self.record(f"{self.session}/nonce", randomness.fresh_seed)
-        await self.net.send(self._receiver, KeyNonce(nonce))
-        reference = await self.net.receive(KeyReference, self._receiver)
-        sizes = [len(part) for part in reference.nonces]
-        if sizes != [randomness.SEED_BYTES] * len(self.contributors):
-            raise MessageError("the key's reference does not hold one part of every contributor")
-        if reference.nonces[self.contributors.index(self.net.me)] != nonce:
-            raise MessageError("the key's reference does not hold this contributor's part")
-        secret, share = codec.decode(
-            await self.net.compute(self._recorded_share, reference.nonces), tuple[bytes, bytes]
-        )
-        await self.net.send(self._receiver, KeyShare(share))
-        self._secret = lattice.SecretKey(secret)
-        self._public = lattice.PublicKey((await self.net.receive(SumKey, self._receiver)).key)
+        nonces = await self._compare("the key's session", b"", nonce)
+        common = self._digest("reference", *_of_size(nonces, randomness.SEED_BYTES))
+        made = await self.net.compute(self._recorded_share, common)
+        secret, share = codec.decode(made, tuple[bytes, bytes])
+        promised = await self._compare("the key's reference", common, hashlib.sha256(share).digest())
+        commitments = b"".join(_of_size(promised, hashlib.sha256().digest_size))
+        await self.net.send(self._receiver, KeyShare(share, commitments))
+        public = (await self.net.receive(SumKey, self._receiver)).key
+        await self._check_key(public, share, common)
+        self._secret, self._public = lattice.SecretKey(secret), lattice.PublicKey(public)
 
-    def _recorded_share(self, nonces: Sequence[bytes]) -> bytes:
+    def _recorded_share(self, common: bytes) -> bytes:
         """The secret and public share; the reference is nobody's choice alone, and fresh for this session."""
-        common = hashlib.sha256(self.session.encode() + b"".join(nonces)).digest()
 
         def draw() -> bytes:
             width, parameters = self._plan.width, self._plan.parameters
@@ -200,22 +206,56 @@ class Lattice(SecureSum):
 
         return self.record(f"{self.session}/key", draw)
 
-    # ---- a block: encrypt, add, open together ----
+    async def _check_key(self, public: bytes, share: bytes, common: bytes) -> None:
+        """Nothing is encrypted unless the key is the sum of all shares, this contributor's among them."""
+        coin = await self._toss("key", hashlib.sha256(public).digest(), b"")
+        facts, ours = lattice.inspect(public), lattice.inspect(share)
+        fits = (facts.kind, facts.count) == (lattice.PUBLIC_KEY, len(self.contributors))
+        same = (facts.parameters_id, facts.width) == (ours.parameters_id, ours.width)
+        if not (fits and same and facts.size == len(public) and lattice.key_reference(public) == common):
+            raise MessageError("the key that the receiver made is not for this session", hint=_NO_KEY)
+        own = await self.net.compute(_key_fingerprints, share, coin)
+        whole = await self.net.compute(_key_fingerprints, public, coin)
+        told = await self._compare("the key's fingerprints", coin, fingerprint.to_bytes(own))
+        parts = [fingerprint.from_bytes(note, len(own)) for note in told]
+        primes = [prime for prime, _ in lattice.key_rows(public)]
+        for k, prime in enumerate(primes):
+            at = fingerprint.points_modulo(prime, coin)
+            if fingerprint.plus(at, (part[k] for part in parts)) != whole[k]:
+                raise MessageError("the receiver's key is not the sum of all key shares", hint=_NO_KEY)
+
+    # ---- a block: encrypt, add, check the sum, open together ----
 
     async def contribute_block(self, name: str, values: Limbs) -> None:
         seed = self.record(f"{self.session}/{name}", randomness.fresh_seed)
         body = await self.net.compute(self._encrypt, values, seed)
         await self.net.send(self._receiver, EncryptedInput(name, body))
-        total = await self.net.receive(CipherSum, self._receiver)
+        total = await self.net.receive(AddedInputs, self._receiver)
         check_round(name, total.block, self._receiver)
-        if lattice.inspect(total.body).count != len(self.contributors):
-            # An honest receiver never asks for less than everybody's sum; a share is given for nothing else.
-            raise MessageError("the receiver asks to open something else than the sum of all contributors")
+        await self._check_sum(name, body, total)
         share = await self.net.compute(self._secret.decryption_share, self._public, total.body)
         await self.net.send(self._receiver, OpeningShare(name, share))
 
     def _encrypt(self, values: Limbs, seed: bytes) -> bytes:
         return self._public.encrypt(values, summands=len(self.contributors), seed=seed)
+
+    async def _check_sum(self, name: str, own: bytes, total: AddedInputs) -> None:
+        """A share is given for the sum of everybody's ciphertexts, and for nothing else."""
+        digest = await self.net.compute(self._digest, "sum", total.body, total.carries)
+        coin = await self._toss(name, digest, hashlib.sha256(own).digest())
+        facts, ours = lattice.inspect(total.body), lattice.inspect(own)
+        sizes = len(total.body), len(total.carries) * self._plan.parameters.cipher_bytes
+        if facts != replace(ours, count=len(self.contributors)) or sizes != (
+            len(own),
+            len(own) - lattice.HEADER_BYTES,
+        ):
+            raise MessageError(_OTHER_SUM, hint=_NO_SHARE)
+        part = await self.net.compute(_fingerprints, own, coin)
+        whole = await self.net.compute(_sum_fingerprints, total, coin)
+        told = await self._compare(f"the fingerprints of {name}", coin, fingerprint.to_bytes([part]))
+        parts = (fingerprint.from_bytes(note, 1)[0] for note in told)
+        if fingerprint.plus(fingerprint.points(coin), parts) != whole:
+            raise MessageError(_OTHER_SUM, hint=_NO_SHARE)
 
     async def total_block(self, name: str, n: int) -> Limbs:
         adder = lattice.Adder()
@@ -226,7 +266,7 @@ class Lattice(SecureSum):
 
         await self.net.fold(EncryptedInput, self.contributors, combine)
         total = adder.finish()
-        await self.net.broadcast(self.contributors, CipherSum(name, total))
+        await self.net.broadcast(self.contributors, AddedInputs(name, total, adder.carries(total)))
         shares = await self.net.gather(OpeningShare, self.contributors)
         for sender, message in shares.items():
             check_round(name, message.block, sender)
@@ -235,5 +275,58 @@ class Lattice(SecureSum):
         )
         return of_length(opened, n)
 
+    # ---- what contributors compare among themselves, past the receiver ----
+
+    async def _compare(self, topic: str, digest: bytes, note: bytes) -> list[bytes]:
+        bound = self._digest(topic, digest)
+        return list((await self.net.agree(topic, bound, self.contributors, note)).values())
+
+    async def _toss(self, name: str, digest: bytes, note: bytes) -> bytes:
+        """A coin that falls after everybody has what the receiver sent, and only if that is the same."""
+        nonce = self.record(f"{self.session}/{name}/coin", randomness.fresh_seed)
+        told = await self._compare(f"the sum of {name}", digest, nonce + note)
+        return self._digest("coin", name, digest, *_of_size(told, len(nonce + note)))
+
+    def _digest(self, purpose: str, *parts: str | bytes) -> bytes:
+        digest = hashlib.sha256()
+        for part in (self.session, purpose, *parts):
+            data = part if isinstance(part, bytes) else part.encode()
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+        return digest.digest()
+
+
+def _key_fingerprints(key: bytes, coin: bytes) -> list[fingerprint.Pair]:
+    """One pair for every prime."""
+    return [
+        fingerprint.evaluate(residues, lattice.RESIDUE_BYTES, fingerprint.points_modulo(prime, coin))
+        for prime, residues in lattice.key_rows(key)
+    ]
+
+
+def _fingerprints(ciphertext: bytes, coin: bytes) -> fingerprint.Pair:
+    return fingerprint.evaluate(*lattice.coefficients(ciphertext), fingerprint.points(coin))
+
+
+def _sum_fingerprints(total: AddedInputs, coin: bytes) -> fingerprint.Pair:
+    """Those of the integers that carries and coefficients make: ciphertexts wrap, integers do not."""
+    at = fingerprint.points(coin)
+    body, size = lattice.coefficients(total.body)
+    wrapped = fingerprint.evaluate(total.carries, 1, at)
+    unit = 1 << (8 * size)
+    return fingerprint.plus(
+        at, (fingerprint.evaluate(body, size, at), (wrapped[0] * unit, wrapped[1] * unit))
+    )
+
+
+def _of_size(notes: Sequence[bytes], size: int) -> Sequence[bytes]:
+    if any(len(note) != size for note in notes):
+        raise MessageError(f"a contributor sent a note that does not have {size} bytes")
+    return notes
+
 
 _OVERHEAD = 100
+_COMPARED = 160
+_NO_KEY = "nothing was encrypted under it: ask the receiver what it did"
+_OTHER_SUM = "the receiver asks to open something else than the sum of all contributors"
+_NO_SHARE = "nothing was opened: ask the receiver what it did"

@@ -12,7 +12,8 @@ how they work and why they were chosen.
   :func:`aggregate`, :meth:`PublicKey.encrypt`, :func:`add`, :meth:`SecretKey.decryption_share` of every
   member, :meth:`PublicKey.combine`.
 
-Vectors are planar ``(3, n)`` arrays of 64-bit limbs, least significant first; sums wrap at 2^192.
+Vectors are planar ``(3, n)`` arrays of 64-bit limbs, least significant first; sums wrap at 2^192. Short
+vectors are encrypted as residues (``LatticeParameters.moduli``), and then no value may exceed 2^190.
 Everything that travels or is kept is bytes. What is random is a function of a 32-byte seed: record the
 seed or the resulting bytes, and the rest follows. A decryption share draws nothing: the same secret and
 ciphertext give the same share.
@@ -45,9 +46,11 @@ LIMBS: Final = 3
 MAX_WIDTH: Final = 16
 
 _ALLOW_INSECURE: Final = 1
-_RESIDUE_BYTES: Final = 7
+RESIDUE_BYTES: Final = 7
+HEADER_BYTES: Final = 36
+_KEY_ID_BYTES: Final = 16
 # Kinds of message, as go/additive numbers them.
-_SECRET_KEY, _PUBLIC_KEY, _CIPHERTEXT, _SECRET_SHARE, _KEY_SHARE, _DECRYPTION_SHARE = range(1, 7)
+_SECRET_KEY, PUBLIC_KEY, _CIPHERTEXT, _SECRET_SHARE, _KEY_SHARE, _DECRYPTION_SHARE = range(1, 7)
 
 golib.declare("""
 int32_t atoll_additive_table(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
@@ -72,6 +75,7 @@ int32_t atoll_additive_adder(uint32_t, uint64_t*, char*, uint64_t);
 int32_t atoll_additive_adder_add(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_adder_size(uint64_t, uint64_t*, char*, uint64_t);
 int32_t atoll_additive_adder_finish(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_additive_adder_carries(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 """)
 
 
@@ -119,7 +123,7 @@ def plan(n_values: int, *, rounds: int = 1, collective: bool = False) -> Plan:
 
 
 def _island_bytes(candidate: Plan, n_values: int, rounds: int) -> int:
-    """What one island sends and receives."""
+    """What one island sends and receives, but for what is small (headers, carries, comparisons)."""
     key, ciphertext, share = key_bytes(candidate), ciphertext_bytes(candidate, n_values), 0
     if candidate.parameters.collective:
         share = share_bytes(candidate, n_values)
@@ -130,20 +134,25 @@ def _island_bytes(candidate: Plan, n_values: int, rounds: int) -> int:
 def key_bytes(chosen: Plan) -> int:
     """A public key's size, without its header."""
     row, width = chosen
-    return width * len(row.primes) * row.degree * _RESIDUE_BYTES
+    return width * len(row.primes) * row.degree * RESIDUE_BYTES
 
 
 def ciphertext_bytes(chosen: Plan, n_values: int) -> int:
     """A ciphertext's size, without its header."""
     row, width = chosen
-    slots = n_values * row.digits
+    slots = n_values * row.coefficients
     groups = -(-slots // (row.degree * width))
     return (groups * row.degree + slots) * row.cipher_bytes
 
 
+def carry_bytes(chosen: Plan, n_values: int) -> int:
+    """The size of a sum's carries."""
+    return ciphertext_bytes(chosen, n_values) // chosen.parameters.cipher_bytes
+
+
 def share_bytes(chosen: Plan, n_values: int) -> int:
     """A decryption share's size, without its header."""
-    return n_values * chosen.parameters.digits * chosen.parameters.share_bytes
+    return n_values * chosen.parameters.coefficients * chosen.parameters.share_bytes
 
 
 def keygen(
@@ -156,7 +165,7 @@ def keygen(
     """A single holder's key pair."""
     row = secure(parameters, for_tests=for_tests)
     flags = _flags(for_tests)
-    secret, public = _room(_SECRET_KEY, row, width, flags), _room(_PUBLIC_KEY, row, width, flags)
+    secret, public = _room(_SECRET_KEY, row, width, flags), _room(PUBLIC_KEY, row, width, flags)
     seeds = golib.bytes_in(_seed(seed))
     golib.call("atoll_additive_keygen", row.id, width, flags, *seeds, *secret[1:], *public[1:])
     return KeyPair(secret[0].tobytes(), public[0].tobytes())
@@ -188,7 +197,7 @@ def aggregate(shares: Sequence[bytes], *, for_tests: bool = False) -> bytes:
         raise ParameterError("a collective key needs key shares")
     flags = _flags(for_tests)
     first = inspect(shares[0], for_tests=for_tests)
-    size = _size(_PUBLIC_KEY, first.parameters_id, first.width, flags, count=len(shares))
+    size = _size(PUBLIC_KEY, first.parameters_id, first.width, flags, count=len(shares))
     public = golib.bytes_out(size)
     golib.call("atoll_additive_aggregate", *golib.BufferList(shares).arguments, flags, *public[1:])
     return public[0].tobytes()
@@ -207,6 +216,30 @@ def inspect(message: bytes, *, for_tests: bool = False) -> Facts:
     facts = golib.ffi.new("uint64_t[6]")
     golib.call("atoll_additive_inspect", *golib.bytes_in(message), _flags(for_tests), facts)
     return Facts(*(int(fact) for fact in facts))
+
+
+def coefficients(ciphertext: bytes) -> tuple[memoryview, int]:
+    """A ciphertext's coefficients, all of c1 and then of c0: integers of so many bytes."""
+    row = _row(ciphertext)
+    return memoryview(ciphertext)[HEADER_BYTES:], row.cipher_bytes
+
+
+def key_rows(key: bytes) -> list[tuple[int, bytes]]:
+    """The residues of a public key or key share: for every prime those of all polynomials, 7 bytes each."""
+    row, facts = _row(key), inspect(key, for_tests=True)
+    at = HEADER_BYTES + SEED_BYTES + (facts.count * _KEY_ID_BYTES if facts.kind == PUBLIC_KEY else 0)
+    polynomials = np.frombuffer(key, np.uint8, offset=at).reshape(facts.width, len(row.primes), -1)
+    return [(prime, polynomials[:, i].tobytes()) for i, prime in enumerate(row.primes)]
+
+
+def key_reference(key: bytes) -> bytes:
+    """The reference that a public key or key share was made for."""
+    return key[HEADER_BYTES : HEADER_BYTES + SEED_BYTES]
+
+
+def _row(message: bytes) -> LatticeParameters:
+    number = inspect(message, for_tests=True).parameters_id
+    return next(row for row in LATTICE_TABLE if row.id == number)
 
 
 def table() -> list[dict[str, Any]]:
@@ -340,6 +373,16 @@ class Adder(_Opened):
         golib.call("atoll_additive_adder_size", self._handle.number, size)
         out = golib.bytes_out(int(size[0]))
         golib.call("atoll_additive_adder_finish", self._handle.number, *out[1:])
+        return out[0].tobytes()
+
+    def carries(self, total: bytes) -> bytes:
+        """How often each coefficient of ``total``, the sum so far, wrapped; for a collective key.
+
+        With them the sum is one of integers, and can be checked by those who do not see the summands.
+        """
+        body, size = coefficients(total)
+        out = golib.bytes_out(len(body) // size)
+        golib.call("atoll_additive_adder_carries", self._handle.number, *out[1:])
         return out[0].tobytes()
 
 

@@ -1,0 +1,70 @@
+package fingerprint
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"atoll/core/fault"
+)
+
+// plain is the definition, in big integers.
+func plain(data []byte, size int, point Point) uint64 {
+	prime, z := new(big.Int).SetUint64(point.Modulus), new(big.Int).SetUint64(point.Z)
+	power, total := big.NewInt(1), big.NewInt(0)
+	for at := 0; at < len(data); at += size {
+		reversed := make([]byte, size)
+		for i := range reversed {
+			reversed[size-1-i] = data[at+i]
+		}
+		x := new(big.Int).SetBytes(reversed)
+		total.Add(total, x.Mul(x, power)).Mod(total, prime)
+		power.Mul(power, z).Mod(power, prime)
+	}
+	return total.Uint64()
+}
+
+func TestAFingerprintIsThePolynomialAtThePoint(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	moduli := []uint64{3, 65537, 1<<61 - 1, 0xfffffffff78001}
+	for i, p := range moduli {
+		for _, size := range []int{1, 7, 8, 12, 20, 26, 35, 64} {
+			for _, count := range []int{0, 1, 5, chunk - 1, chunk, 2*chunk + 3} {
+				data := make([]byte, size*count)
+				for i := range data {
+					data[i] = byte(rng.Uint32())
+					if count == 5 {
+						data[i] = 255 // the largest integers
+					}
+				}
+				other := moduli[(i+1)%len(moduli)]
+				points := [2]Point{{p, rng.Uint64N(p)}, {other, rng.Uint64N(other)}}
+				got, err := Evaluate(data, size, points)
+				if err != nil || got[0] != plain(data, size, points[0]) || got[1] != plain(data, size, points[1]) {
+					t.Fatalf("%v, size %d, count %d: %d, %v", points, size, count, got, err)
+				}
+			}
+		}
+	}
+}
+
+func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+	sound := Point{7, 1}
+	for _, c := range []struct {
+		bytes, size int
+		point       Point
+	}{{10, 3, sound}, {10, 0, sound}, {130, 65, sound}, {10, 5, Point{1, 0}}, {10, 5, Point{7, 7}}, {10, 5, Point{1<<61 + 1, 1}}} {
+		for _, points := range [][2]Point{{c.point, sound}, {sound, c.point}} {
+			if _, err := Evaluate(make([]byte, c.bytes), c.size, points); fault.KindOf(err) != fault.Argument {
+				t.Fatalf("%v gave %v", c, err)
+			}
+		}
+	}
+}
+
+func BenchmarkAMillionCoefficients(b *testing.B) {
+	data := make([]byte, 35<<20)
+	for b.Loop() {
+		_, _ = Evaluate(data, 35, [2]Point{{1<<61 - 1, 12345}, {1<<61 - 1, 54321}})
+	}
+}

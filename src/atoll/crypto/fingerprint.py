@@ -1,0 +1,105 @@
+"""Fingerprints of long vectors: short numbers that add as the vectors do.
+
+The fingerprint of x_0, x_1, ... at a point z is the sum of x_j z^j modulo a prime p. Parties who each know
+one summand of a sum check the sum with it: all fix what they have (a digest of the sum is compared), then a
+coin is tossed that nobody could foresee (:func:`points`), everybody tells the fingerprint of its own
+summand, and these must add up to the fingerprint of the sum. A sum that differs in any place passes with a
+probability of at most L/p at each of two points: less than 2^-76 for a million numbers.
+
+A party that lies about its own fingerprint is not found out by this: it could as well have sent another
+summand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from atoll import randomness
+from atoll.crypto.hazmat import golib
+from atoll.errors import MessageError
+
+_PRIME_BITS: Final = 61
+_WORD_BYTES: Final = 8
+# Enough bases to be certain below 2^64 (Sorenson and Webster, 2015).
+_BASES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
+
+golib.declare("""
+int32_t atoll_fingerprint(uint8_t*, uint64_t, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
+""")
+
+
+class Point(NamedTuple):
+    """Where a fingerprint is taken."""
+
+    modulus: int
+    z: int
+
+
+Pair = tuple[int, int]
+
+
+def points_modulo(prime: int, coin: bytes) -> tuple[Point, Point]:
+    """Two points modulo a prime, for vectors of residues modulo it."""
+    drawn = (randomness.expand(coin, 16, "atoll/fingerprint/point/1", prime, i) for i in range(2))
+    first, second = (Point(prime, int.from_bytes(data, "little") % prime) for data in drawn)
+    return first, second
+
+
+@functools.lru_cache(maxsize=16)
+def points(coin: bytes) -> tuple[Point, Point]:
+    """Two points modulo two primes of 61 bits, for vectors of integers.
+
+    The primes are drawn too: integers that differ by a multiple of a fixed prime would pass.
+    """
+    first, second = (_prime(coin, i) for i in range(2))
+    return points_modulo(first, coin)[0], points_modulo(second, coin)[1]
+
+
+def _prime(coin: bytes, index: int) -> int:
+    words = randomness.expand_words(coin, 4096, "atoll/fingerprint/prime/1", index)
+    top = 1 << (_PRIME_BITS - 1)
+    candidates = (top | int(word) % top | 1 for word in words)
+    return next(candidate for candidate in candidates if _is_prime(candidate))  # 1 in 21 is
+
+
+def _is_prime(n: int) -> bool:
+    if any(n % base == 0 for base in _BASES):
+        return False
+    odd, twos = n - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    return all(_passes(n, base, odd, twos) for base in _BASES)
+
+
+def _passes(n: int, base: int, odd: int, twos: int) -> bool:
+    x = pow(base, odd, n)
+    return x in (1, n - 1) or any((x := x * x % n) == n - 1 for _ in range(twos - 1))
+
+
+def evaluate(data: bytes | memoryview, size: int, at: tuple[Point, Point]) -> Pair:
+    """The fingerprints of the little-endian integers of ``size`` bytes in ``data``, at two points."""
+    where = golib.ffi.new("uint64_t[4]", [number for point in at for number in point])
+    found = golib.ffi.new("uint64_t[2]")
+    golib.call("atoll_fingerprint", *golib.bytes_in(data), size, where, found)
+    return int(found[0]), int(found[1])
+
+
+def plus(at: tuple[Point, Point], parts: Iterable[Pair]) -> Pair:
+    """What fingerprints add up to."""
+    columns = list(zip(*parts, strict=True))
+    return sum(columns[0]) % at[0].modulus, sum(columns[1]) % at[1].modulus
+
+
+def to_bytes(pairs: Sequence[Pair]) -> bytes:
+    """Fingerprints as they travel."""
+    return b"".join(value.to_bytes(_WORD_BYTES, "little") for pair in pairs for value in pair)
+
+
+def from_bytes(data: bytes, count: int) -> list[Pair]:
+    """Fingerprints as they arrive."""
+    if len(data) != 2 * _WORD_BYTES * count:
+        raise MessageError(f"{len(data)} bytes are not {count} pairs of fingerprints")
+    words = [int.from_bytes(data[i : i + _WORD_BYTES], "little") for i in range(0, len(data), _WORD_BYTES)]
+    return list(zip(words[::2], words[1::2], strict=True))

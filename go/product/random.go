@@ -23,6 +23,8 @@ const (
 	forZero     = "encryption of zero"
 	forMask     = "mask"
 	forSmudging = "smudging"
+
+	forFingerprint = "fingerprint"
 )
 
 // stream is AES-256 in counter mode under a key used for nothing else.

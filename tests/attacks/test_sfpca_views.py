@@ -22,8 +22,11 @@ from atoll.runtime.local import LocalEngine, Observer
 from atoll.study.model import Study
 
 K = 2
-RESIDUES = (m.EncryptedShare, m.EncryptedMatrix, m.ProductPart, m.SecondHalves, m.MaskedShare)
-KEYS = (m.KeyParts, m.CollectiveKeys)
+RESIDUES = (
+    *(m.EncryptedShare, m.EncryptedMatrix, m.ProductPart, m.SecondHalves),
+    *(m.MaskedShare, m.MaskedTotal),
+)
+KEYS = (m.KeyParts, m.OthersKeyParts)
 SEEDS = (m.SeedPart, m.SessionSeed)
 PUBLIC = (handshake.Columns, handshake.AgreedColumns, m.RowCount, m.RowCounts)
 OPENED = (m.OpenedShare, m.OpenedMatrix, m.PublicNumbers)
@@ -33,8 +36,9 @@ EXPECTED = {
         *(m.EncryptedShare, m.ProductPart, m.MaskedShare, m.OpenedShare),
     },
     "provider": {
-        *(handshake.AgreedColumns, m.RowCounts, m.SessionSeed, m.CollectiveKeys),
+        *(handshake.AgreedColumns, m.RowCounts, m.SessionSeed, m.OthersKeyParts),
         *(m.EncryptedMatrix, m.SecondHalves, m.OpenedMatrix, m.PublicNumbers, m.ReleasedShare),
+        *(m.MaskedTotal, m.Compared),
     },
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from atoll import secure_sums
+from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Protection
 from atoll.protocols.private_release import PublicCentre
@@ -74,7 +75,19 @@ def _set_up() -> list[Disclosure]:
         Disclosure(
             PROVIDER,
             hidden,
-            (messages.SessionSeed, messages.CollectiveKeys, messages.EncryptedMatrix, messages.SecondHalves),
+            (
+                messages.SessionSeed,
+                messages.OthersKeyParts,
+                messages.EncryptedMatrix,
+                messages.SecondHalves,
+                messages.MaskedTotal,
+            ),
+        ),
+        Disclosure(
+            PROVIDER,
+            "digests and fingerprints of what the others sent and were sent, to find a coordinator out that "
+            "told two providers different things or added up wrongly",
+            (Compared,),
         ),
         Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,)),
         Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),

@@ -167,7 +167,7 @@ func (k *Secret) Refresh(
 	masked := make([]uint64, r.Limbs*count)
 	err := parallel.Run(y.OutPolys(), func(_, o int) error {
 		poly := r.poly()
-		defer r.done(poly)
+		defer r.wiped(poly)
 		if err := r.unpackResidues(*poly, second[o*size:(o+1)*size], r.N); err != nil {
 			return err
 		}

@@ -83,14 +83,15 @@ func needMatrix(data *C.uint64_t, shape *C.uint64_t) (*product.Matrix, error) {
 func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
 		type row struct {
-			Name     string  `json:"name"`
-			Family   string  `json:"family"`
-			Degree   int     `json:"degree"`
-			Limbs    int     `json:"limbs"`
-			LogQ     float64 `json:"log_q"`
-			MaxLogQ  float64 `json:"max_log_q"`
-			Security int     `json:"security"`
-			PolySize int     `json:"poly_size"`
+			Name     string   `json:"name"`
+			Family   string   `json:"family"`
+			Degree   int      `json:"degree"`
+			Limbs    int      `json:"limbs"`
+			LogQ     float64  `json:"log_q"`
+			MaxLogQ  float64  `json:"max_log_q"`
+			Security int      `json:"security"`
+			PolySize int      `json:"poly_size"`
+			Moduli   []uint64 `json:"moduli"`
 		}
 		var rows []row
 		for i, p := range product.Table {
@@ -98,7 +99,7 @@ func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pr
 			if err != nil {
 				return err
 			}
-			rows = append(rows, row{p.Name, p.Family, r.N, r.Limbs, p.LogQ(), p.MaxLogQ, p.Security, r.PolySize()})
+			rows = append(rows, row{p.Name, p.Family, r.N, r.Limbs, p.LogQ(), p.MaxLogQ, p.Security, r.PolySize(), p.Moduli})
 		}
 		table, err := json.Marshal(rows)
 		if err != nil {
@@ -388,6 +389,71 @@ func atoll_product_sum_clear(id C.uint64_t, clearing, data, shape *C.uint64_t, p
 			return err
 		}
 		return sum.Clear(out, c)
+	})
+}
+
+// atoll_product_sum_total copies the masked values before they are truncated.
+//
+//export atoll_product_sum_total
+func atoll_product_sum_total(id C.uint64_t, out *C.uint8_t, size C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		sum, err := handle.Get[*product.ProductSum](handle.ID(id))
+		if err != nil {
+			return err
+		}
+		return sum.Total(view(out, size))
+	})
+}
+
+//export atoll_product_clear_total
+func atoll_product_clear_total(ring C.uint32_t, layout *C.uint64_t, total *C.uint8_t, size C.uint64_t, clearing, data, shape *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		r, err := productRing(ring)
+		if err != nil {
+			return err
+		}
+		y, err := productLayout(layout)
+		if err != nil {
+			return err
+		}
+		c, err := productClearing(clearing)
+		if err != nil {
+			return err
+		}
+		out, err := needMatrix(data, shape)
+		if err != nil {
+			return err
+		}
+		return product.ClearTotal(out, r, y, view(total, size), c)
+	})
+}
+
+//export atoll_product_fingerprint
+func atoll_product_fingerprint(seed *C.uint8_t, seedSize C.uint64_t, id *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		made, err := product.NewFingerprint(view(seed, seedSize))
+		if err != nil {
+			return err
+		}
+		return giveHandle(id, made)
+	})
+}
+
+//export atoll_product_fingerprint_of
+func atoll_product_fingerprint_of(id C.uint64_t, ring C.uint32_t, data *C.uint8_t, size, count C.uint64_t, out *C.uint64_t, outCount C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		f, err := handle.Get[*product.Fingerprint](handle.ID(id))
+		if err != nil {
+			return err
+		}
+		r, err := productRing(ring)
+		if err != nil {
+			return err
+		}
+		if count > 1<<30 {
+			return fault.New(fault.Argument, "%d residues make no sense", count)
+		}
+		return f.Of(words(out, outCount), r, view(data, size), int(count))
 	})
 }
 

@@ -6,9 +6,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"math/bits"
 
 	"atoll/core/fault"
+	"atoll/core/sample"
 )
 
 // Domains: what a key derived from a seed is for. One derived key expands one
@@ -73,27 +73,21 @@ func stream(key seed) func(room []byte) {
 	}
 }
 
-// ternary draws coefficients uniform on {-1, 0, 1}: floor(3·word/2^64) - 1 is
-// off by 2^-62 and takes the same time for every value.
+// ternary draws coefficients uniform on {-1, 0, 1}.
 func ternary(key seed, s *scratch) {
 	room := s.stream[:8*len(s.small)]
 	expand(key, room)
 	for i := range s.small {
-		high, _ := bits.Mul64(binary.LittleEndian.Uint64(room[8*i:]), 3)
-		s.small[i] = int8(high) - 1
+		s.small[i] = int8(sample.Ternary(binary.LittleEndian.Uint64(room[8*i:])))
 	}
 }
 
-// binomial draws centred binomial coefficients of 21 coin pairs, standard
-// deviation 3.24: as hard as the rounded Gaussian of 3.19 that security tables
-// assume, and drawn in constant time.
+// binomial draws centred binomial coefficients of 21 coin pairs.
 func binomial(key seed, s *scratch) {
-	const coins = 1<<21 - 1
 	room := s.stream[:8*len(s.small)]
 	expand(key, room)
 	for i := range s.small {
-		word := binary.LittleEndian.Uint64(room[8*i:])
-		s.small[i] = int8(bits.OnesCount64(word&coins) - bits.OnesCount64(word>>21&coins))
+		s.small[i] = int8(sample.Binomial(binary.LittleEndian.Uint64(room[8*i:])))
 	}
 }
 

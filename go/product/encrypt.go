@@ -68,7 +68,7 @@ func (k *Secret) Encrypt(out []byte, x *Matrix, limit, shift int, y Layout, comm
 	}
 	return parallel.Run(y.LeftPolys(), func(_, p int) error {
 		poly := r.poly()
-		defer r.done(poly)
+		defer r.wiped(poly)
 		r.encodeLeft(*poly, x, y, p/y.innerBlocks(), p%y.innerBlocks(), scale)
 		k.encryptPoly(out[p*size:(p+1)*size], *poly, common, seed, p)
 		return nil

@@ -29,6 +29,9 @@ func NewSecret(r *Ring, seed []byte) (*Secret, error) {
 	return k, nil
 }
 
+// Free wipes the key; it must not be used afterwards.
+func (k *Secret) Free() { clear(k.s) }
+
 // Ring is the ring the key belongs to.
 func (k *Secret) Ring() *Ring { return k.ring }
 

@@ -50,6 +50,12 @@ func reuse(capacity int) []uint64 {
 	return block
 }
 
+// wipeWords is giveWords for what held a secret, or what one follows from.
+func wipeWords(block []uint64) {
+	clear(block)
+	giveWords(block)
+}
+
 func giveWords(block []uint64) {
 	capacity := cap(block)
 	if len(block)*8 < largeBlock {

@@ -74,7 +74,7 @@ func StreamRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 
 // Free gives the memory back; the object must not be used afterwards.
 func (b *Right) Free() {
-	giveWords(b.polys)
+	wipeWords(b.polys)
 	b.source = nil
 }
 
@@ -139,8 +139,8 @@ func multiply(
 	}
 	length := r.Limbs * r.N
 	c0, c1 := takeWords(y.OutPolys()*length), takeWords(y.OutPolys()*length)
-	defer giveWords(c0)
-	defer giveWords(c1)
+	defer wipeWords(c0)
+	defer wipeWords(c1)
 	if err := r.chosenSum(terms)(c0, c1, terms, y); err != nil {
 		return err
 	}
@@ -297,8 +297,8 @@ func four(x []uint64, distance int) [4][]uint64 {
 func (p *PublicKey) addZero(first, second []uint64, s *stream) {
 	r := p.ring
 	u, e := r.poly(), r.poly()
-	defer r.done(u)
-	defer r.done(e)
+	defer r.wiped(u)
+	defer r.wiped(e)
 	r.ternary(*u, s)
 	r.ntt(*u)
 	r.mulAddInto(first, *u, p.b)

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"atoll/core/fault"
+	"atoll/core/sample"
 )
 
 // SeedBytes is the length of every seed.
@@ -23,6 +24,8 @@ const (
 	forZero     = "encryption of zero"
 	forMask     = "mask"
 	forSmudging = "smudging"
+
+	forFingerprint = "fingerprint"
 )
 
 // stream is AES-256 in counter mode under a key used for nothing else.
@@ -115,44 +118,27 @@ func (r *Ring) uniform(poly []uint64, s *stream) {
 const errorDeviation = 3.2404
 
 // smallError draws one error in [-21, 21] in constant time.
-func smallError(s *stream) int64 {
-	const coins = 1<<21 - 1
-	word := s.word()
-	return int64(bits.OnesCount64(word&coins)) - int64(bits.OnesCount64(word>>21&coins))
-}
+func smallError(s *stream) int64 { return sample.Binomial(s.word()) }
 
 // addErrors adds a small error to every coefficient (not transformed).
 func (r *Ring) addErrors(poly []uint64, s *stream) {
 	for i := range r.N {
 		value := smallError(s)
-		sign := uint64(value >> 63)
 		for l, q := range r.Moduli {
 			place := l*r.N + i
-			poly[place] = addMod(poly[place], uint64(value)+sign&q, q)
+			poly[place] = addMod(poly[place], sample.Residue(value, q), q)
 		}
 	}
 }
 
-// ternary fills a polynomial with uniform coefficients in {-1, 0, 1}.
+// ternary fills a polynomial with uniform coefficients in {-1, 0, 1}, in constant time.
 func (r *Ring) ternary(poly []uint64, s *stream) {
-	var pool uint64
-	left := 0
-	for i := range r.N {
-		trit := uint64(3)
-		for trit == 3 {
-			if left == 0 {
-				pool, left = s.word(), 32
-			}
-			trit = pool & 3
-			pool >>= 2
-			left--
-		}
+	first := r.limb(poly, 0)
+	s.fill(first)
+	for i, word := range first {
+		value := sample.Ternary(word)
 		for l, q := range r.Moduli {
-			value := trit
-			if trit == 2 {
-				value = q - 1
-			}
-			poly[l*r.N+i] = value
+			poly[l*r.N+i] = sample.Residue(value, q)
 		}
 	}
 }

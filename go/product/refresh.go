@@ -167,7 +167,7 @@ func (k *Secret) Refresh(
 	masked := make([]uint64, r.Limbs*count)
 	err := parallel.Run(y.OutPolys(), func(_, o int) error {
 		poly := r.poly()
-		defer r.done(poly)
+		defer r.wiped(poly)
 		if err := r.unpackResidues(*poly, second[o*size:(o+1)*size], r.N); err != nil {
 			return err
 		}
@@ -225,18 +225,47 @@ func (p *ProductSum) AddShare(message []byte) error {
 	return nil
 }
 
-// Clear writes the masked values, truncated: the coordinator's share. A value
-// that masks cannot explain means that a key, a share or a bound was wrong.
+// Total writes the masked values as they are before truncation.
+func (p *ProductSum) Total(out []byte) error {
+	count := p.layout.Rows * p.layout.Cols
+	if err := checkRoom(out, p.ring.residuesSize(count)); err != nil {
+		return err
+	}
+	p.ring.packResidues(out, p.first, count)
+	return nil
+}
+
+// Clear writes the masked values, truncated: the public share. A value that masks
+// cannot explain means that a key, a share or a bound was wrong.
 func (p *ProductSum) Clear(out *Matrix, c Clearing) error {
-	r, y := p.ring, p.layout
+	if p.shares != c.Parties {
+		return fault.New(fault.Argument, "%d of %d decryption shares were added", p.shares, c.Parties)
+	}
+	return p.ring.clearValues(out, p.first, p.layout, c)
+}
+
+// ClearTotal is Clear for masked values as Total wrote them.
+func ClearTotal(out *Matrix, r *Ring, y Layout, total []byte, c Clearing) error {
+	if err := y.check(r); err != nil {
+		return err
+	}
+	count := y.Rows * y.Cols
+	if err := r.checkSize(total, r.residuesSize(count), "a masked total"); err != nil {
+		return err
+	}
+	first := make([]uint64, r.Limbs*count)
+	if err := r.unpackResidues(first, total, count); err != nil {
+		return err
+	}
+	return r.clearValues(out, first, y, c)
+}
+
+func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) error {
 	if err := c.check(r); err != nil {
 		return err
 	}
 	if err := out.checkShape(y.Rows, y.Cols, c.ShareWords()); err != nil {
 		return err
-	}
-	if p.shares != c.Parties {
-		return fault.New(fault.Argument, "%d of %d decryption shares were added", p.shares, c.Parties)
 	}
 	words, count := r.Words(), y.Rows*y.Cols
 	limit := c.MaskBits - 1 + bits.Len(uint(c.Parties))
@@ -244,7 +273,7 @@ func (p *ProductSum) Clear(out *Matrix, c Clearing) error {
 		var residues, digits, value [maxWords]uint64
 		for k := range y.Cols {
 			for l := range r.Moduli {
-				residues[l] = p.first[l*count+i*y.Cols+k]
+				residues[l] = first[l*count+i*y.Cols+k]
 			}
 			r.lift(residues[:r.Limbs], digits[:r.Limbs], value[:words])
 			if width(value[:words]) > limit {

@@ -45,6 +45,13 @@ func borrowStage(words, sums int) *stage {
 	return s
 }
 
+// giveBack wipes what follows from the right sides.
+func (s *stage) giveBack() {
+	clear(s.rights)
+	clear(s.sums)
+	stagePool.Put(s)
+}
+
 // sumOfStreamed is sumOfProducts where right sides are encoded on the way, a few
 // columns of blocks and one modulus at a time.
 func (r *Ring) sumOfStreamed(c0, c1 []uint64, terms []Term, y Layout) error {
@@ -52,7 +59,7 @@ func (r *Ring) sumOfStreamed(c0, c1 []uint64, terms []Term, y Layout) error {
 	stages := make([]*stage, parallel.Workers(steps))
 	for i := range stages {
 		stages[i] = borrowStage(streamCols*streamInner*r.N, streamCols*y.rowBlocks()*(r.N/tile))
-		defer stagePool.Put(stages[i])
+		defer stages[i].giveBack()
 	}
 	return parallel.Run(steps, func(worker, step int) error {
 		s, l := stages[worker], step%r.Limbs

@@ -164,6 +164,12 @@ func (r *Ring) Words() int { return (r.Limbs*modulusBits + 1 + 63) / 64 }
 func (r *Ring) poly() *[]uint64     { return r.buffer.Get().(*[]uint64) }
 func (r *Ring) done(poly *[]uint64) { r.buffer.Put(poly) }
 
+// wiped is done for what held a secret, or what one follows from.
+func (r *Ring) wiped(poly *[]uint64) {
+	clear(*poly)
+	r.done(poly)
+}
+
 // limb is the part of a polynomial modulo the l-th modulus.
 func (r *Ring) limb(poly []uint64, l int) []uint64 { return poly[l*r.N : (l+1)*r.N : (l+1)*r.N] }
 

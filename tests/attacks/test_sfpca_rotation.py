@@ -82,14 +82,14 @@ def opened_matrix(X: np.ndarray, monkeypatch: pytest.MonkeyPatch, rotation: Any)
         return made[seed.hex()]
 
     async def tapped(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
-        opened = machine.opened
+        opened = machine.opened_symmetric
         seen: list[Any] = []
 
         async def tap(x: Any, *, smudge_bits: int) -> Any:
             seen.append(await opened(x, smudge_bits=smudge_bits))
             return seen[-1]
 
-        machine.opened = tap
+        machine.opened_symmetric = tap
         await direct(machine, inputs, 1, receivers)
         seed = inputs.rotation_seed
         return seen[-1], None if seed is None else made[seed.hex()].astype(float) / 2.0**120

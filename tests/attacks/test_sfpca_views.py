@@ -22,8 +22,11 @@ from atoll.runtime.local import LocalEngine, Observer
 from atoll.study.model import Study
 
 K = 2
-RESIDUES = (m.EncryptedShare, m.EncryptedMatrix, m.ProductPart, m.SecondHalves, m.MaskedShare)
-KEYS = (m.KeyParts, m.CollectiveKeys)
+RESIDUES = (
+    *(m.EncryptedShare, m.EncryptedMatrix, m.ProductPart, m.SecondHalves),
+    *(m.MaskedShare, m.MaskedTotal),
+)
+KEYS = (m.KeyParts, m.OthersKeyParts)
 SEEDS = (m.SeedPart, m.SessionSeed)
 PUBLIC = (handshake.Columns, handshake.AgreedColumns, m.RowCount, m.RowCounts)
 OPENED = (m.OpenedShare, m.OpenedMatrix, m.PublicNumbers)
@@ -33,8 +36,9 @@ EXPECTED = {
         *(m.EncryptedShare, m.ProductPart, m.MaskedShare, m.OpenedShare),
     },
     "provider": {
-        *(handshake.AgreedColumns, m.RowCounts, m.SessionSeed, m.CollectiveKeys),
+        *(handshake.AgreedColumns, m.RowCounts, m.SessionSeed, m.OthersKeyParts),
         *(m.EncryptedMatrix, m.SecondHalves, m.OpenedMatrix, m.PublicNumbers, m.ReleasedShare),
+        m.Compared,
     },
 }
 
@@ -126,7 +130,8 @@ def together(bodies: list[bytes]) -> bytes:
 
 def test_nobody_receives_any_other_kind_of_message(view: View) -> None:
     for receiver, messages in view.arrived.items():
-        assert {type(message) for message in messages} == EXPECTED[receiver.role], receiver
+        carried = {m.MaskedTotal} if receiver.party == "island-0" else set()
+        assert {type(message) for message in messages} == EXPECTED[receiver.role] | carried, receiver
 
 
 @pytest.mark.parametrize("kind", RESIDUES)
@@ -140,8 +145,8 @@ def test_ciphertexts_and_masked_shares_look_uniform(view: View, kind: type[Messa
 def test_keys_look_uniform_and_seeds_are_seeds(view: View) -> None:
     for kind in KEYS:
         for message in view.of(kind):
-            for part in message.parts if kind is m.KeyParts else message.keys:
-                assert looks_random(bytes(part))
+            given = (message.parts,) if kind is m.KeyParts else message.parts
+            assert all(looks_random(bytes(part)) for parts in given for part in parts)
     parts = [message.seed for message in view.of(m.SeedPart)]
     assert {len(seed) for seed in parts} == {32}
     assert len(set(parts)) == len(parts)
@@ -164,6 +169,14 @@ def words(message: Any) -> Any:
     return go.to_ints(np.array(message.words))
 
 
+def symmetric(column: Any) -> np.ndarray:
+    """The matrix of which the upper triangle was opened."""
+    size = int(np.sqrt(2 * len(column)))
+    out = np.zeros((size, size))
+    out[np.triu_indices(size)] = column[:, 0].astype(float)
+    return np.triu(out) + np.triu(out, 1).T
+
+
 def test_opened_are_the_trace_z_and_tau_and_nothing_else(view: View) -> None:
     rho = 8 if view.recipe == "direct" else K + 24
     for receiver, messages in view.arrived.items():
@@ -171,9 +184,9 @@ def test_opened_are_the_trace_z_and_tau_and_nothing_else(view: View) -> None:
             continue
         opened = [words(message) for message in messages if isinstance(message, m.OpenedMatrix)]
         shapes = [x.shape for x in opened]
-        assert shapes == [(1, 1), (rho, rho)] + [(1, 1)] * (view.recipe == "strict")
+        assert shapes == [(1, 1), (rho * (rho + 1) // 2, 1)] + [(1, 1)] * (view.recipe == "strict")
         known = view.learned[receiver].inherent
-        trace, Z = (x.astype(float) for x in opened[:2])
+        trace, Z = opened[0].astype(float), symmetric(opened[1])
         # The number itself is n^2 times the total variance (divisor n), in some power of two ...
         power = np.log2(trace[0, 0] / (len(view.rows) ** 2 * np.var(view.rows, axis=0).sum()))
         assert power == pytest.approx(round(power), abs=1e-9)
@@ -192,7 +205,7 @@ def test_public_numbers_follow_from_what_was_opened(view: View) -> None:
         if receiver.role != "provider":
             continue
         Z = next(
-            words(x).astype(float) for x in messages if isinstance(x, m.OpenedMatrix) and x.words.shape[0] > 1
+            symmetric(words(x)) for x in messages if isinstance(x, m.OpenedMatrix) and x.words.shape[0] > 1
         )
         numbers = [np.array(message.values) for message in messages if isinstance(message, m.PublicNumbers)]
         theta, U = numbers[0][0], numbers[0][1:]
@@ -224,5 +237,5 @@ def test_outputs_are_what_the_shares_add_up_to(view: View) -> None:
         assert np.abs(np.sum(found * exact, axis=1)).min() > 0.9999
         received = [x for x in view.arrived[address] if isinstance(x, m.ReleasedShare)]
         # Components and offset from everybody else, and nothing more.
-        assert len(received) == 2 * len(providers)
+        assert len(received) == 2 * (len(providers) - 1)
         assert {x.words.shape[:2] for x in received} == {(K, view.rows.shape[1]), (K, 1)}

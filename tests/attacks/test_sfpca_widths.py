@@ -16,11 +16,11 @@ from tests.sfpca_runs import direct, encrypted, own_moments, strict
 
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Clearing, Layout, Ring
-from atoll.protocols.sfpca import parties, planner
+from atoll.protocols.sfpca import counted, parties, planner
 from atoll.protocols.sfpca.bounds import Widths, plan_for
 from atoll.protocols.sfpca.columns import Split, evenly_split, own_columns
 from atoll.protocols.sfpca.covariance import HEADROOM, POLICIES
-from atoll.protocols.sfpca.direct import DATA_FRACTION, SMUDGE_MARGIN, Inputs, scatter
+from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, scatter
 from atoll.protocols.sfpca.direct import direct as direct_recipe
 from atoll.protocols.sfpca.moments import on_grid
 from atoll.protocols.sfpca.rows import prefers_rows
@@ -67,7 +67,7 @@ class Seen:
             return out
 
         monkeypatch.setattr(parties, "plan_for", planned)
-        monkeypatch.setattr(planner, "plan_for", planned)
+        monkeypatch.setattr(counted, "plan_for", planned)
         monkeypatch.setattr(go, "smudge", noted)
 
     def check_margins(self) -> None:
@@ -118,10 +118,10 @@ def test_the_margins_of_a_direct_run(seen: Seen) -> None:
     encrypted(lambda m, i, r: direct(m, i, 13, r), np.array_split(X, 3))
     seen.check_margins()
     # Both openings: the trace, and Z, over everything that rounding may have left since the rotation.
-    assert [s.shape for s in seen.smudged] == [(1, 1)] * 3 + [(13, 13)] * 3
-    roundings = 13 * 4 * (2 + ceil(log2(3)))
+    assert [s.shape for s in seen.smudged] == [(1, 1)] * 3 + [(91, 1)] * 3
     for smudged in seen.smudged[3:]:
-        assert smudged.width >= SMUDGE_MARGIN + log2(roundings)
+        # 52 bits over the rounding of 4 shares in 5 steps, added up over 13 columns: 260 < 2^9.
+        assert smudged.width == 61
         assert uniform(smudged.noise, smudged.width) > 1e-7
         # Twice the width would be another distribution: the test can tell.
         assert uniform(smudged.noise, smudged.width + 1) < 1e-9
@@ -133,11 +133,14 @@ def test_the_margins_of_a_strict_run(seen: Seen) -> None:
     seen.check_margins()
     assert {job.name for _, job, _ in seen.products} >= {"P C", "Gram matrix", "polynomial", "H X H^T", "tau"}
     rho = 26
-    whole = [s for s in seen.smudged if s.shape == (rho, rho)]
+    whole = [s for s in seen.smudged if s.shape == (rho * (rho + 1) // 2, 1)]
     assert len(whole) == 2
     for smudged in whole:
-        assert smudged.width >= SMUDGE_MARGIN + log2(rho * 3 * 3)
+        # 52 bits over the rounding of 3 shares in 4 steps, added up over 26 columns: 312 < 2^9.
+        assert smudged.width == 61
         assert uniform(smudged.noise, smudged.width) > 1e-7
+    # tau has 30 fractional bits; two parties' noise of 13 bits each stays below its 15th.
+    assert [s.width for s in seen.smudged[-2:]] == [13, 13]
 
 
 def public_inputs(recipe: str, names: tuple[str, ...]) -> Inputs:

@@ -8,6 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 from sklearn.datasets import load_digits, load_wine
 from sklearn.decomposition import PCA
 from tests.sfpca_runs import direct, exponent_of, simulate, simulated, strict
@@ -18,7 +19,7 @@ from atoll.protocols.sfpca.direct import Inputs
 from atoll.protocols.sfpca.held import Held
 from atoll.protocols.sfpca.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.sfpca.polynomials import Basis, evaluate, schedule, split, times_m
-from atoll.protocols.sfpca.rotations import gaussians, rotation
+from atoll.protocols.sfpca.rotations import gaussians, normal, rotation
 
 
 def test_moments_are_exact() -> None:
@@ -58,6 +59,24 @@ def test_gaussians_are_normal() -> None:
     x = np.sort(gaussians(bytes(32), 20000))
     cdf = np.array([NormalDist().cdf(v) for v in x])
     assert np.abs(cdf - (np.arange(20000) + 0.5) / 20000).max() < 0.0155  # KS at 1e-4
+
+
+def test_gaussians_are_inverted_from_128_bits() -> None:
+    """A tail that 53 bits do not reach, and both signs of the same number."""
+    top = 1 << 63
+    high = np.array([0, 0, top, top - 1, 1 << 62, 1], dtype=np.uint64)
+    low = np.array([0, 1, 0, 2**64 - 1, 0, 0], dtype=np.uint64)
+    found = normal(high, low)
+    exact = [
+        -13.108626,  # at 2^-129; 53 bits end at -8.29
+        float(ndtri(1.5 * 2.0**-128)),
+        13.108626,
+        0.0,
+        float(ndtri(0.25)),
+        float(ndtri(2.0**-64)),
+    ]
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-15)
+    assert len(set(gaussians(b"s" * 32, 4096, "x"))) == 4096
 
 
 def test_splitting_a_polynomial_keeps_it() -> None:

@@ -29,6 +29,8 @@ MASK_MARGIN: Final = 64
 TRUNCATE_MARGIN: Final = 60
 MAX_PARTIES: Final = 64
 MAX_WORDS: Final = 8
+POINTS: Final = 2
+"""Fingerprints of a message modulo each modulus: together they are met by chance once in 2^80 tries."""
 KEPT_RIGHT_BYTES: Final = 1 << 23
 _MODULUS_BITS: Final = 52
 
@@ -58,6 +60,12 @@ int32_t atoll_product_sum(uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_sum_add(uint64_t, uint32_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum_second(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum_clear(uint64_t, uint64_t*, uint64_t*, uint64_t*, char*, uint64_t);
+int32_t atoll_product_sum_total(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_product_clear_total(uint32_t, uint64_t*, uint8_t*, uint64_t, uint64_t*, uint64_t*, uint64_t*,
+    char*, uint64_t);
+int32_t atoll_product_fingerprint(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
+int32_t atoll_product_fingerprint_of(uint64_t, uint32_t, uint8_t*, uint64_t, uint64_t, uint64_t*, uint64_t,
+    char*, uint64_t);
 int32_t atoll_product_refresh(uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, uint8_t*, uint64_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_combine(uint64_t**, uint64_t, uint64_t*, int64_t*, uint32_t, uint64_t*, uint64_t*,
@@ -80,6 +88,7 @@ class Ring:
     max_log_q: float
     security: int
     poly_size: int
+    moduli: tuple[int, ...]
 
     def residues_size(self, count: int) -> int:
         """Bytes of so many values modulo Q."""
@@ -137,7 +146,10 @@ def rings() -> dict[str, Ring]:
     room = golib.bytes_out(int(length[0]))
     golib.call("atoll_product_table", *room[1:], length)
     rows: list[dict[str, Any]] = json.loads(room[0].tobytes())
-    return {row["name"]: Ring(index=index, **row) for index, row in enumerate(rows)}
+    return {
+        row["name"]: Ring(index=index, **(row | {"moduli": tuple(row["moduli"])}))
+        for index, row in enumerate(rows)
+    }
 
 
 def family(name: str) -> tuple[Ring, ...]:
@@ -361,6 +373,46 @@ class ProductSum(_Object):
         out = _empty(self.layout.rows, self.layout.cols, clearing.share_words)
         golib.call("atoll_product_sum_clear", self.number, _sizes(clearing), *_matrix(out))
         return out
+
+    def total(self) -> memoryview:
+        """The masked values before they are truncated, for :func:`clear_total`."""
+        out = golib.bytes_out(self.ring.residues_size(self.layout.rows * self.layout.cols))
+        golib.call("atoll_product_sum_total", self.number, *out[1:])
+        return out[0].data
+
+
+def clear_total(ring: Ring, layout: Layout, total: golib.Buffer, clearing: Clearing) -> Integers:
+    """The public share of a result, from the masked values as :meth:`ProductSum.total` gave them."""
+    out = _empty(layout.rows, layout.cols, clearing.share_words)
+    golib.call(
+        "atoll_product_clear_total",
+        ring.index,
+        _sizes(layout),
+        *golib.bytes_in(total),
+        _sizes(clearing),
+        *_matrix(out),
+    )
+    return out
+
+
+class Fingerprint(_Object):
+    """A secret linear map of messages to residues: that of a sum is the sum of those of its parts."""
+
+    def __init__(self, seed: bytes) -> None:
+        self._handle = golib.Handle("atoll_product_fingerprint", *golib.bytes_in(seed))
+
+    def of(self, ring: Ring, message: golib.Buffer, count: int) -> list[int]:
+        """Two residues modulo each modulus, of a message of ``count`` packed residues per limb and block."""
+        out = np.empty(POINTS * ring.limbs, dtype=np.uint64)
+        golib.call(
+            "atoll_product_fingerprint_of",
+            self.number,
+            ring.index,
+            *golib.bytes_in(message),
+            count,
+            *golib.words_out(out),
+        )
+        return [int(value) for value in out]
 
 
 def combine(matrices: Sequence[Integers], coefficients: Sequence[int], shift: int, words: int) -> Integers:

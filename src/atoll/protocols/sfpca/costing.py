@@ -102,68 +102,72 @@ class Costing:
         """Providers encrypt their shares of a left matrix."""
         seconds = self._ring(ring).encrypt.seconds(y.left_polys, y.rows * y.inner)
         self.effort.provider(seconds + self.rates.python.step, width=y.left_polys, who=who)
-        self._touch(y.left_polys * ring.poly_size, who, False)
+        self._touch(y.left_polys * ring.poly_size, who)
 
-    def assemble(self, ring: Ring, y: Layout, parts: int, public: bool) -> None:
-        """The coordinator adds the parts up, and its own share."""
+    def fingerprint(self, size: int, who: Sequence[int]) -> None:
+        """Providers take a message's fingerprints: about as much work as a digest of it."""
+        self.effort.provider(self.rates.python.hash_byte * size, who=who)
+
+    def compared(self, size: int) -> None:
+        """A message of every provider to every other one."""
+        seconds = (self.parties - 1) * (self.rates.python.message + self.rates.python.byte * size)
+        self.effort.provider(seconds, alone=True)
+        for line in self.effort.timelines:
+            line.compared(size)
+
+    def assemble(self, ring: Ring, y: Layout, parts: int, public: bool, carrier: Sequence[int]) -> None:
+        """The coordinator adds the parts up, and its own share, which the carrier encodes too."""
         rates, polys = self._ring(ring), y.left_polys
         seconds = rates.gather * parts * polys
         if public:
-            seconds += rates.public.seconds(polys, y.rows * y.inner)
+            encoded = rates.public.seconds(polys, y.rows * y.inner)
+            seconds += encoded
+            self.effort.provider(encoded, width=polys, who=carrier)
         self.effort.coordinator(seconds + self.rates.python.step, width=polys)
         self.hub_memory.touch((parts + 1) * polys * ring.poly_size + words_size(ring, polys))
 
-    def read(self, ring: Ring, y: Layout, who: Sequence[int], hub: bool) -> list[Held]:
+    def read(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Held]:
         """Those who multiply with a ciphertext expand it, and keep it."""
         seconds = self._ring(ring).read * y.left_polys + self.rates.python.step
-        return self._those(seconds, y.left_polys, who, hub, words_size(ring, 2 * y.left_polys))
+        return self._those(seconds, y.left_polys, who, words_size(ring, 2 * y.left_polys))
 
-    def encode(self, ring: Ring, y: Layout, who: Sequence[int], hub: bool) -> list[Held]:
+    def encode(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Held]:
         """A right side is encoded by those who hold a part of it; a large one only in products."""
         step, polys = self.rates.python.step, y.right_polys
         if streamed_right(ring, y):
-            return self._those(step, 1, who, hub, 8 * y.inner * y.cols)
+            return self._those(step, 1, who, 8 * y.inner * y.cols)
         seconds = self._ring(ring).encode.seconds(polys, y.inner * y.cols)
-        return self._those(seconds + step, polys, who, hub, words_size(ring, polys))
+        return self._those(seconds + step, polys, who, words_size(ring, polys))
 
-    def multiply(self, ring: Ring, y: Layout, who: Sequence[int], hub: bool) -> None:
+    def multiply(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
         """One product, its right side encoded on the way where it is large."""
         rates, columns = self._ring(ring), -(-y.cols // y.block_cols)
         seconds = rates.multiply * y.left_polys * columns
         if streamed_right(ring, y):
             seconds += rates.stream.seconds(y.right_polys, y.inner * y.cols)
-        self._those(seconds, columns * ring.limbs, who, hub)
+        self._those(seconds, columns * ring.limbs, who)
 
-    def randomise(self, plan: Widths, who: Sequence[int], hub: bool) -> None:
+    def randomise(self, plan: Widths, who: Sequence[int]) -> None:
         """An encryption of zero for every output, packed."""
         ring, y = plan.ring, plan.layouts[0]
         seconds = self._ring(ring).zero.seconds(y.out_polys, y.rows * y.cols) + self.rates.python.step
-        self._those(seconds, y.out_polys, who, hub)
-        self._touch(words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size, who, hub)
+        self._those(seconds, y.out_polys, who)
+        self._touch(words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size, who)
 
-    def align(self, entries: int, who: Sequence[int], hub: bool) -> None:
+    def align(self, entries: int, who: Sequence[int]) -> None:
         """A plain summand is brought to the scale of a product."""
         p = self.rates.python
         seconds = entries * (p.to_integers + p.from_integers)
         self.effort.provider(seconds, alone=True, who=who)
-        if hub:
-            self.effort.coordinator(seconds, alone=True)
 
-    def _those(
-        self, seconds: float, width: float, who: Sequence[int], hub: bool, size: int = 0
-    ) -> list[Held]:
+    def _those(self, seconds: float, width: float, who: Sequence[int], size: int = 0) -> list[Held]:
         if len(who):
             self.effort.provider(seconds, width=width, who=who)
-        if hub:
-            self.effort.coordinator(seconds, width=width)
-        return [memory.hold(size) for memory in self._memories(who, hub)]
+        return [self.memories[i].hold(size) for i in who]
 
-    def _memories(self, who: Sequence[int], hub: bool) -> list[Memory]:
-        return [self.memories[i] for i in who] + ([self.hub_memory] if hub else [])
-
-    def _touch(self, size: int, who: Sequence[int], hub: bool) -> None:
-        for memory in self._memories(who, hub):
-            memory.touch(size)
+    def _touch(self, size: int, who: Sequence[int]) -> None:
+        for i in who:
+            self.memories[i].touch(size)
 
     def sum_products(self, plan: Widths, senders: int) -> Held:
         """The coordinator adds up everybody's products as they come, on its event loop."""
@@ -183,12 +187,14 @@ class Costing:
         self.effort.provider(seconds + self.rates.python.step, width=y.out_polys, who=who)
         self.effort.provider(self.rates.python.hash_byte * y.out_polys * ring.poly_size, who=who)
 
-    def clear(self, plan: Widths, shares: int) -> None:
-        """The coordinator adds the masked shares up and truncates."""
+    def clear(self, plan: Widths, shares: int, carrier: Sequence[int]) -> None:
+        """The coordinator adds the masked shares up and truncates, and the carrier does."""
         rates, y = self._ring(plan.ring), plan.layouts[0]
         entries = y.rows * y.cols
         self.effort.coordinator(rates.share * entries * shares)
-        self.effort.coordinator(rates.clear * entries + self.rates.python.step, width=y.rows)
+        truncating = rates.clear * entries + self.rates.python.step
+        self.effort.coordinator(truncating, width=y.rows)
+        self.effort.provider(truncating, width=y.rows, who=carrier)
 
     # ---- what everybody does with shares ----
 
@@ -246,12 +252,6 @@ class Costing:
         """Key parts, and the collective keys."""
         self.effort.provider(self.rates.python.keys, alone=False)
         self.effort.coordinator(self.rates.python.keys / 2)
-
-    def group_key(self, who: Sequence[int]) -> None:
-        """The key of some providers in one ring."""
-        seconds = self.rates.python.keys / 8
-        self.effort.coordinator(seconds)
-        self.effort.provider(seconds, who=who)
 
     def moments(self, rows: Sequence[int], m: int, *, exact: bool, keep_rows: bool) -> None:
         """Every provider's sums over its own rows; no Gram matrix where the rows are kept instead."""

@@ -76,7 +76,19 @@ def _set_up() -> list[Disclosure]:
         Disclosure(
             PROVIDER,
             hidden,
-            (messages.SessionSeed, messages.CollectiveKeys, messages.EncryptedMatrix, messages.SecondHalves),
+            (
+                messages.SessionSeed,
+                messages.OthersKeyParts,
+                messages.EncryptedMatrix,
+                messages.SecondHalves,
+                messages.MaskedTotal,
+            ),
+        ),
+        Disclosure(
+            PROVIDER,
+            "digests and fingerprints of what the others sent and were sent, to find a coordinator out that "
+            "told two providers different things or added up wrongly",
+            (Compared,),
         ),
         Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,)),
         Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),

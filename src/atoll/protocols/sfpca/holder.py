@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import Integers, Ring
+from atoll.crypto.hazmat.product import Integers
 from atoll.errors import ParameterError
 from atoll.network import Address, Network, Record, bind
+from atoll.protocols.sfpca.carried import Carried
 from atoll.protocols.sfpca.messages import (
     EncryptedShare,
     MaskedShare,
@@ -58,7 +61,6 @@ class ShareHolder(Machine):
         self.me = str(net.me)
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
         self.all_providers: Group = frozenset(str(a) for a in providers)
-        self.keys: dict[tuple[Ring, Group], go.PublicKey] = {}
         self.session = b""
         self._step = 0
 
@@ -82,6 +84,35 @@ class ShareHolder(Machine):
         holders = frozenset({owner}) if owner else self.everybody - {str(self.coordinator)}
         return Shared(shape, fraction, bits, share, holders, norm_bits, known=True)
 
+    # ---- linear steps ----
+
+    def _made(
+        self,
+        matrices: Sequence[Shared],
+        step: Callable[..., Integers],
+        constant: Callable[[Integers], Integers] | None = None,
+        **public: Any,
+    ) -> Shared:
+        """A linear step on this role's shares; ``constant`` is added to the coordinator's."""
+        share = step(*(x.share for x in matrices))
+        holders = frozenset().union(*(x.holders for x in matrices))
+        carrier = self._carrier_of(matrices, constant is not None)
+        if constant is not None:
+            holders |= {str(self.coordinator), str(carrier)}
+            share = constant(share) if self.me == str(self.coordinator) else share
+        carried = None
+        if carrier == self.me:
+            carried = Carried(partial(_carry, matrices, step, constant))
+        public.setdefault("shape", share.shape[:2])
+        public.setdefault("known", all(x.known for x in matrices))
+        return Shared(share=share, holders=holders, carrier=carrier, carried=carried, **public)
+
+    def _carrier_of(self, matrices: Sequence[Shared], needed: bool) -> str | None:
+        carriers = {x.carrier for x in matrices if x.carrier is not None}
+        if len(carriers) > 1:
+            raise ParameterError("matrices of different groups of providers cannot be combined")
+        return next(iter(carriers), str(self.providers[0]) if needed else None)
+
     def combine(
         self,
         terms: Sequence[tuple[Coefficient, Shared]],
@@ -95,58 +126,68 @@ class ShareHolder(Machine):
             raise ParameterError("only matrices of one scale can be combined")
         out = scale if fraction is None else fraction
         drop = COEFFICIENT_BITS + scale - out
-        factors = [coefficient_units(c) for c, _ in terms]
-        words = min(go.MAX_WORDS, max(x.share.shape[2] for _, x in terms) + 1)
-        share = go.combine([x.share for _, x in terms], factors, max(0, drop), words)
         if drop < 0:
             raise ParameterError("a combination cannot invent digits")
-        if identity and self.me == str(self.coordinator):
-            share = _plus_identity(share, scaled_units(identity, out))
-        holders = frozenset().union(*(x.holders for _, x in terms))
-        holders |= frozenset({str(self.coordinator)}) if identity else frozenset()
-        known = all(x.known for _, x in terms)
-        return Shared(terms[0][1].shape, out, bits, share, holders, known=known)
+        factors = [coefficient_units(c) for c, _ in terms]
+        words = min(go.MAX_WORDS, max(x.share.shape[2] for _, x in terms) + 1)
+
+        def step(*shares: Integers) -> Integers:
+            return go.combine(shares, factors, drop, words)
+
+        constant = partial(_plus_identity, value=scaled_units(identity, out)) if identity else None
+        return self._made([x for _, x in terms], step, constant, fraction=out, bits=bits)
 
     def turned(self, x: Shared) -> Shared:
-        share = np.ascontiguousarray(x.share.transpose(1, 0, 2))
-        return Shared(x.shape[::-1], x.fraction, x.bits, share, x.holders, x.norm_bits, x.known)
+        return self._made([x], _turned, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
 
     def beside(self, matrices: Sequence[Shared]) -> Shared:
         widest = max(x.share.shape[2] for x in matrices)
-        share = np.concatenate([go.widened(x.share, widest) for x in matrices], axis=1)
-        holders = frozenset().union(*(x.holders for x in matrices))
         if len({x.fraction for x in matrices}) > 1:
             raise ParameterError("only matrices of one scale can stand side by side")
-        known = all(x.known for x in matrices)
+
+        def step(*shares: Integers) -> Integers:
+            return np.concatenate([go.widened(share, widest) for share in shares], axis=1)
+
         bits = max(x.bits for x in matrices)
-        return Shared(share.shape[:2], matrices[0].fraction, bits, share, holders, known=known)
+        return self._made(matrices, step, fraction=matrices[0].fraction, bits=bits)
 
     def part(self, x: Shared, rows: slice, cols: slice) -> Shared:
-        share = np.ascontiguousarray(x.share[rows, cols])
-        return Shared(share.shape[:2], x.fraction, x.bits, share, x.holders, x.norm_bits, x.known)
+        def step(share: Integers) -> Integers:
+            return np.ascontiguousarray(share[rows, cols])
+
+        return self._made([x], step, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
 
     def times_public(self, weights: Floats, x: Shared, *, fraction: int, bits: int) -> Shared:
-        total = public_integers(weights) @ go.to_ints(x.share)
-        drop = COEFFICIENT_BITS + x.fraction - fraction
-        values = (total + (1 << (drop - 1))) >> drop
-        share = go.from_ints(values, x.share.shape[2])
-        return Shared(share.shape[:2], fraction, bits, share, x.holders, known=x.known)
+        factors, drop = public_integers(weights), COEFFICIENT_BITS + x.fraction - fraction
+
+        def step(share: Integers) -> Integers:
+            values = (factors @ go.to_ints(share) + (1 << (drop - 1))) >> drop
+            return go.from_ints(values, share.shape[2])
+
+        return self._made([x], step, fraction=fraction, bits=bits)
 
     def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:
-        drop = COEFFICIENT_BITS + x.fraction - fraction
-        values = (public_integers(weights) * go.to_ints(x.share) + (1 << (drop - 1))) >> drop
-        share = go.from_ints(values, min(go.MAX_WORDS, x.share.shape[2] + 1))
-        return Shared(x.shape, fraction, bits, share, x.holders, known=x.known)
+        factors, drop = public_integers(weights), COEFFICIENT_BITS + x.fraction - fraction
+
+        def step(share: Integers) -> Integers:
+            values = (factors * go.to_ints(share) + (1 << (drop - 1))) >> drop
+            return go.from_ints(values, min(go.MAX_WORDS, share.shape[2] + 1))
+
+        return self._made([x], step, fraction=fraction, bits=bits)
 
     def plus_public(self, x: Shared, values: Floats) -> Shared:
-        share, holders = x.share, x.holders | {str(self.coordinator)}
-        if self.me == str(self.coordinator):
-            share = go.from_ints(go.to_ints(share) + at_grid(values, x.fraction), share.shape[2])
-        return Shared(x.shape, x.fraction, x.bits + 1, share, holders, known=x.known)
+        added = at_grid(values, x.fraction)
+
+        def constant(share: Integers) -> Integers:
+            return go.from_ints(go.to_ints(share) + added, share.shape[2])
+
+        return self._made([x], _same, constant, fraction=x.fraction, bits=x.bits + 1)
 
     def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
-        share = np.ascontiguousarray(x.share).reshape(*shape, -1)
-        return Shared(shape, x.fraction, x.bits, share, x.holders, None, x.known)
+        def step(share: Integers) -> Integers:
+            return np.ascontiguousarray(share).reshape(*shape, -1)
+
+        return self._made([x], step, fraction=x.fraction, bits=x.bits)
 
     def next_step(self) -> int:
         """The number of a message, the same for all roles."""
@@ -154,23 +195,74 @@ class ShareHolder(Machine):
         return self._step
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
-        values = np.array([[np.trace(go.to_ints(x.share))]], dtype=object)
-        share = go.from_ints(values, x.share.shape[2] + 1)
-        return Shared((1, 1), x.fraction, bits, share, x.holders, known=x.known)
+        def step(share: Integers) -> Integers:
+            values = np.array([[np.trace(go.to_ints(share))]], dtype=object)
+            return go.from_ints(values, share.shape[2] + 1)
+
+        return self._made([x], step, fraction=x.fraction, bits=bits)
 
     def diagonal(self, x: Shared) -> Shared:
         at = np.arange(x.shape[0])
-        share = np.ascontiguousarray(x.share[at, at][:, None])
-        return Shared((len(at), 1), x.fraction, x.bits, share, x.holders, known=x.known)
+
+        def step(share: Integers) -> Integers:
+            return np.ascontiguousarray(share[at, at][:, None])
+
+        return self._made([x], step, fraction=x.fraction, bits=x.bits)
 
     def spread(self, x: Shared) -> Shared:
         at = np.arange(x.shape[0])
-        share = np.zeros((len(at), *x.share.shape[::2]), np.uint64)
-        share[at, at] = x.share[:, 0]
-        return Shared((len(at), len(at)), x.fraction, x.bits, share, x.holders, known=x.known)
+
+        def step(share: Integers) -> Integers:
+            out = np.zeros((len(at), *share.shape[::2]), np.uint64)
+            out[at, at] = share[:, 0]
+            return out
+
+        return self._made([x], step, fraction=x.fraction, bits=x.bits)
+
+    def triangle(self, x: Shared) -> Shared:
+        upper = np.triu_indices(x.shape[0])
+
+        def step(share: Integers) -> Integers:
+            return np.ascontiguousarray(share[upper][:, None])
+
+        return self._made([x], step, fraction=x.fraction, bits=x.bits)
+
+    # ---- what leaves ----
+
+    async def own_part(self, x: Shared) -> Integers | None:
+        """What this role adds where a matrix is multiplied or opened; a carrier, the coordinator's too."""
+        if self.me == str(self.coordinator):
+            return None
+        if x.carried is None:
+            return np.asarray(x.share)
+        words = min(go.MAX_WORDS, x.share.shape[2] + 1)
+        return go.combine([x.share, await x.carried.value()], [1, 1], 0, words)
+
+    @abstractmethod
+    async def check(self, *, last: bool = False) -> None:
+        """Compare with the other providers what was received, before anything is opened."""
 
 
-def _plus_identity(share: Integers, value: int) -> Integers:
+async def _carry(
+    matrices: Sequence[Shared],
+    step: Callable[..., Integers],
+    constant: Callable[[Integers], Integers] | None,
+) -> Integers:
+    """What the coordinator does with its shares; it has none of what nobody carries for it."""
+    parts = [np.zeros_like(x.share) if x.carried is None else await x.carried.value() for x in matrices]
+    out = step(*parts)
+    return out if constant is None else constant(out)
+
+
+def _same(share: Integers) -> Integers:
+    return share
+
+
+def _turned(share: Integers) -> Integers:
+    return np.ascontiguousarray(share.transpose(1, 0, 2))
+
+
+def _plus_identity(share: Integers, *, value: int) -> Integers:
     values = go.to_ints(share)
     for i in range(len(values)):
         values[i, i] += value

@@ -8,11 +8,13 @@ import numpy as np
 
 from atoll import codec
 from atoll.codec import Message
-from atoll.network import Address
+from atoll.crypto.hazmat.product import Integers
 from atoll.protocols.base import Outputs
 from atoll.protocols.sfpca.direct import Found
+from atoll.protocols.sfpca.holder import ShareHolder
 from atoll.protocols.sfpca.openings import check_masked
 from atoll.protocols.sfpca.ranges import Range
+from atoll.protocols.sfpca.shared import Shared
 from atoll.study.model import Study
 
 
@@ -37,33 +39,38 @@ class Kept(Message, frozen=True):
         return f"Kept({self.holder}, {self.components.shape[0]} x {self.components.shape[1]})"
 
 
-def keep(
+async def keep(
     study: Study,
-    me: Address,
-    session: bytes,
+    machine: ShareHolder,
     columns: tuple[tuple[str, ...], bool],
     range_: Range,
     found: Found,
 ) -> Outputs:
     """The role's share, where the study leaves the components with all holders of shares."""
-    if not study.releases("encrypted", me):
+    if not study.releases("encrypted", machine.net.me):
         return {}
     W, offset = found.components, found.offset
     assert offset is not None, "a study keeps no components of standardised columns"
     check_masked(W)
     check_masked(offset)
     share = Kept(
-        session,
-        str(me),
+        machine.session,
+        machine.me,
         *columns,
         range_.exponent,
         range_.centre,
-        np.ascontiguousarray(W.share),
+        await _whole(machine, W),
         W.fraction,
         W.bits,
-        np.ascontiguousarray(offset.share),
+        await _whole(machine, offset),
         offset.fraction,
         offset.bits,
         found.offset_factor,
     )
     return {"share": codec.encode(share)}
+
+
+async def _whole(machine: ShareHolder, x: Shared) -> Integers:
+    """A provider's share, the carrier's with the coordinator's, to whom nothing is left."""
+    own = await machine.own_part(x)
+    return np.zeros((*x.shape, 1), np.uint64) if own is None else np.ascontiguousarray(own)

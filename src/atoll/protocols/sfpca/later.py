@@ -98,7 +98,7 @@ async def _provider(
         await net.send(hub, RowCount(0 if X is None else len(X)))
         rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
         check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
-        await machine.set_up()
+        await machine.set_up(("deep",))
     return await _steps(study, machine, kept, rows, X)
 
 
@@ -112,7 +112,7 @@ async def _coordinator(
         counts = await net.gather(RowCount, providers)
         rows = tuple(counts[a].n for a in providers)
         await net.broadcast(providers, RowCounts(rows))
-        await machine.set_up()
+        await machine.set_up(("deep",))
     return await _steps(study, machine, kept, rows, None)
 
 
@@ -125,12 +125,13 @@ async def _steps(
 ) -> Learned:
     range_ = Range(kept.exponent, np.array(kept.centre))
     public = Public(kept.columns, kept.named, rows, range_, kept.components.shape[0])
-    found = restored(kept, machine.everybody)
+    found = restored(kept, machine.all_providers)
     known: Outputs = {}
     if study.receivers("components"):
         known |= (await release_model(study, machine, public, found))[0]
     if study.receivers("scores"):
         known |= await own_scores(study, machine, public, found, X)
+    await machine.check(last=True)
     return learned(study, machine.net.me, protocol.OUTPUTS, known)
 
 
@@ -158,12 +159,12 @@ def checked_rows(island: Island, kept: Kept) -> Matrix:
     return X
 
 
-def restored(kept: Kept, everybody: frozenset[str]) -> Found:
+def restored(kept: Kept, providers: frozenset[str]) -> Found:
     """Components and offset as the machine knows them; of the rest of a run nothing is needed."""
 
     def shared(words: Any, fraction: int, bits: int) -> Shared:
         share = np.array(words)
-        return Shared(share.shape[:2], fraction, bits, share, everybody)
+        return Shared(share.shape[:2], fraction, bits, share, providers)
 
     return Found(
         shared(kept.components, kept.components_fraction, kept.components_bits),

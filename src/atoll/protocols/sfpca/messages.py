@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from atoll.codec import Message
+from atoll.network import Compared
 
 
 class RowCount(Message, frozen=True):
@@ -64,10 +65,10 @@ class KeyParts(Message, frozen=True):
     parts: tuple[bytes, ...]
 
 
-class CollectiveKeys(Message, frozen=True):
-    """Coordinator -> provider: the public keys."""
+class OthersKeyParts(Message, frozen=True):
+    """Coordinator -> provider: the parts of all others, in the study's order."""
 
-    keys: tuple[bytes, ...]
+    parts: tuple[tuple[bytes, ...], ...]
 
 
 class EncryptedShare(Message, frozen=True):
@@ -100,6 +101,13 @@ class SecondHalves(Message, frozen=True):
 
 class MaskedShare(Message, frozen=True):
     """Provider -> coordinator: its decryption share under a mask."""
+
+    step: int
+    body: memoryview
+
+
+class MaskedTotal(Message, frozen=True):
+    """Coordinator -> the product's carrier: the masked result, before it is truncated."""
 
     step: int
     body: memoryview
@@ -143,14 +151,16 @@ MESSAGES = (
     SeedPart,
     SessionSeed,
     KeyParts,
-    CollectiveKeys,
+    OthersKeyParts,
     EncryptedShare,
     EncryptedMatrix,
     ProductPart,
     SecondHalves,
     MaskedShare,
+    MaskedTotal,
     OpenedShare,
     OpenedMatrix,
     ReleasedShare,
     PublicNumbers,
+    Compared,
 )

@@ -17,18 +17,20 @@ from atoll.protocols.sfpca.shared import Floats, Shared
 
 
 async def release(machine: ShareHolder, x: Shared, receivers: frozenset[str]) -> Floats | None:
-    """Every holder sends its share to every receiver, who alone can add them up."""
+    """Every provider sends its share to every receiver, who alone can add them up."""
     check_masked(x)
-    step = machine.next_step()
-    holders = (machine.coordinator, *machine.providers)
-    share = ReleasedShare(step, x.fraction, x.share)
-    await machine.bind(share)
-    for address in (*holders, *machine.guests):
-        if str(address) in receivers and address != machine.net.me:
-            await machine.net.send(address, share)
+    await machine.check()
+    step, own = machine.next_step(), await machine.own_part(x)
+    share = None
+    if own is not None:
+        share = ReleasedShare(step, x.fraction, own)
+        await machine.bind(share)
+        for address in (machine.coordinator, *machine.providers, *machine.guests):
+            if str(address) in receivers and address != machine.net.me:
+                await machine.net.send(address, share)
     if machine.me not in receivers:
         return None
-    return await collected(machine.net, [a for a in holders if a != machine.net.me], share)
+    return await collected(machine.net, [a for a in machine.providers if a != machine.net.me], share)
 
 
 async def collected(net: Network, holders: Sequence[Address], own: ReleasedShare | None = None) -> Floats:

@@ -8,6 +8,7 @@ matrix is not yet encrypted:
      P -> C  ProductPart       ciphertext times its share of the right matrix, re-randomised
      C -> P  SecondHalves      of the summed product
      P -> C  MaskedShare       decryption share under a mask; minus the mask, truncated, is its new share
+     C -> one P  MaskedTotal   the masked result; truncated, it is the coordinator's share (:mod:`carried`)
 
 A provider sends a MaskedShare and the next EncryptedShare without waiting in between, so a product
 costs two round trips. Every message names its step, and every draw is recorded under it. So is the digest
@@ -16,14 +17,17 @@ of what leaves: a role that runs again sends the same bytes for a step, or ends 
 A product concerns the providers that hold a part of its factors: it is made under the key of these alone,
 and the others neither work nor receive anything. Whoever has something to hide in it has a part of the
 key, so nobody is worse off; and the rotations of fifty parties cost each of them six products, not fifty.
+
+The coordinator only adds and relays. Before anything is opened, providers compare what they were sent, and
+check that sums are those of their own parts (:mod:`checks`). Keys are sums of parts that everybody knows;
+each had to commit to its own before it saw another's.
 """
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,91 +36,71 @@ from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
 from atoll.network import Address
-from atoll.protocols.sfpca.bounds import Widths, plan_for
+from atoll.protocols.sfpca.bounds import plan_for
+from atoll.protocols.sfpca.carried import Carried
+from atoll.protocols.sfpca.checks import Checks
+from atoll.protocols.sfpca.courses import (
+    Course,
+    Left,
+    Total,
+    aligned,
+    cleared,
+    digest_of,
+    encode_right,
+    fingerprint,
+    for_step,
+    multiply,
+    read_ciphertext,
+    seen,
+)
 from atoll.protocols.sfpca.holder import OwnMessage, ShareHolder
 from atoll.protocols.sfpca.messages import (
-    CollectiveKeys,
     EncryptedMatrix,
     EncryptedShare,
     KeyParts,
     MaskedShare,
+    MaskedTotal,
     OpenedMatrix,
     OpenedShare,
+    OthersKeyParts,
     ProductPart,
     PublicNumbers,
     SecondHalves,
     SeedPart,
     SessionSeed,
 )
-from atoll.protocols.sfpca.openings import added_up, check_masked, check_step, floats, release, share_words
+from atoll.protocols.sfpca.openings import (
+    added_up,
+    check_masked,
+    check_step,
+    check_words,
+    floats,
+    release,
+    share_words,
+)
 from atoll.protocols.sfpca.shared import Floats, Group, Job, Shared, concerned
 from atoll.randomness import SEED_BYTES, fresh_seed
 
 FAMILIES = ("wide", "deep")
+"""Families of rings; a key each."""
+_HASH = 32
+_ROUNDING = 1e-9
+"""By which processors may differ in numbers that follow from public ones by a few operations."""
 
 
-def _digest(*parts: Buffer | str | int) -> bytes:
-    state = hashlib.sha256()
-    for part in parts:
-        data = str(part).encode() if isinstance(part, str | int) else part
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
-    return state.digest()
-
-
-class _Left(NamedTuple):
-    """A matrix that is encrypted for the left side of products, once for each way of using it."""
-
-    ring: Ring
-    group: Group
-    matrix: Shared
-    layout: Layout
-    shift: int
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Under which the matrix keeps its ciphertext."""
-        y = self.layout
-        return (self.ring, self.group, y.block_rows, y.block_inner, y.block_cols, self.shift)
-
-    def is_kept(self, earlier: Sequence[_Left]) -> bool:
-        """Whether there is such a ciphertext, or will be."""
-        return self.key in self.matrix.kept or any(
-            other.matrix is self.matrix and other.key == self.key for other in earlier
-        )
-
-
-class _Course(NamedTuple):
-    """One product on its way."""
-
-    job: Job
-    plan: Widths
-    group: Group
-    step: int
-
-    def left(self, index: int) -> _Left:
-        """A term's left side."""
-        x, _ = self.job.terms[index]
-        return _Left(self.plan.ring, self.group, x, self.plan.layouts[index], self.plan.shifts[index])
+def families_of(recipe: str, partition: str) -> tuple[str, ...]:
+    """What a recipe needs keys for: where islands hold rows, direct multiplies small matrices only."""
+    return ("deep",) if recipe == "direct" and partition == "horizontal" else FAMILIES
 
 
 class _Party(ShareHolder):
     """What provider and coordinator have in common: the course of a product."""
 
     def _key_common(self, family: str) -> bytes:
-        return _digest(self.session, "key", family)
-
-    def _take_keys(self, keys: Sequence[bytes]) -> None:
-        """The rings of a family share one key, cut to their moduli."""
-        for name, key in zip(FAMILIES, keys, strict=True):
-            for ring in go.family(name):
-                self._take_key(ring, self.all_providers, key[: ring.poly_size])
-
-    def _take_key(self, ring: Ring, group: Group, key: bytes) -> None:
-        self.keys[ring, group] = go.PublicKey(ring, [key], self._key_common(ring.family))
+        return digest_of(self.session, "key", family)
 
     def _common(self, step: int, ring: Ring) -> bytes:
-        return _digest(self.session, "common", ring.name, step)
+        return digest_of(self.session, "common", ring.name, step)
 
     def _seed(self, what: str, step: int) -> bytes:
         return self.record(f"{what} {step}", fresh_seed)
@@ -125,107 +109,169 @@ class _Party(ShareHolder):
         groups = [concerned(self.all_providers, job) for job in jobs]
         plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
         wanted = [
-            _Left(plan.ring, group, x, layout, shift)
+            Left(plan.ring, group, x, layout, shift)
             for job, plan, group in zip(jobs, plans, groups, strict=True)
             for (x, _), layout, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True)
         ]
+        self._begin(groups)
         await self._encrypt_all([left for i, left in enumerate(wanted) if not left.is_kept(wanted[:i])])
-        for plan, group in zip(plans, groups, strict=True):
-            if (plan.ring, group) not in self.keys and self._concerns(group):
-                await self._agree_key(plan.ring, group)
         courses = [
-            _Course(job, plan, group, self.next_step())
+            Course(job, plan, group, self.next_step())
             for job, plan, group in zip(jobs, plans, groups, strict=True)
         ]
         shares = await self._multiply_all(courses)
         return [self._result(course, shares.get(course.step)) for course in courses]
 
-    def _concerns(self, group: Group) -> bool:
-        return self.me in group or self.me == str(self.coordinator)
+    def _begin(self, groups: Sequence[Group]) -> None:
+        """Products of these groups follow."""
 
-    def _result(self, course: _Course, share: Integers | None) -> Shared:
+    def _members(self, group: Group) -> list[Address]:
+        return [p for p in self.providers if str(p) in group]
+
+    def _carrier(self, group: Group) -> str:
+        return str(self._members(group)[0])
+
+    def _result(self, course: Course, share: Integers | None) -> Shared:
         y, words = course.plan.layouts[0], course.plan.clearing.share_words
         if share is None:
             share = np.zeros((y.rows, y.cols, words), np.uint64)
-        holders = course.group | {str(self.coordinator)}
-        return Shared((y.rows, y.cols), course.job.fraction, course.job.bits, share, holders)
+        return Shared(
+            (y.rows, y.cols),
+            course.job.fraction,
+            course.job.bits,
+            share,
+            course.group | {str(self.coordinator)},
+            carrier=self._carrier(course.group),
+            carried=self._carried(course),
+        )
 
-    async def _own_product(self, course: _Course) -> memoryview | None:
-        """This role's product, or None where (publicly) all its right sides are zero."""
-        job, plan, step = course.job, course.plan, course.step
-        ring, plain = plan.ring, job.plain
-        adds = plain is not None and self.me in plain.holders
-        held = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
-        if not held and not adds:
-            return None
-        pairs = [
-            (
-                await self._ciphertext(course.left(i)),
-                await self.net.compute(_encode_right, ring, job.terms[i][1], plan.layouts[i]),
-            )
-            for i in held or [0]
-        ]
-        added = _aligned(plain, plan, job.terms) if adds and plain is not None else None
-        seed, domain = self._seed("zero", step), _digest(self.session, "product", step, str(plan))
-        key = self.keys[ring, course.group]
-        return await self.net.compute(_multiply, key, pairs, added, plan.clearing.value_bits, seed, domain)
+    def _carried(self, course: Course) -> Carried | None:  # noqa: ARG002  carriers have one
+        return None
 
     @abstractmethod
-    async def _agree_key(self, ring: Ring, group: Group) -> None:
-        """The public key of some of the providers, from the coordinator."""
-
-    @abstractmethod
-    async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         """Encrypt left matrices under their groups' keys; the ciphertexts are kept with them."""
 
     @abstractmethod
-    async def _multiply_all(self, courses: Sequence[_Course]) -> dict[int, Integers]:
+    async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         """Multiply, refresh, and return this role's share of each result, by step."""
 
-    def _keep(self, left: _Left, step: int, body: Buffer) -> None:
-        """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
-        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
-
-    async def _ciphertext(self, left: _Left) -> Ciphertext:
-        kept = left.matrix.kept
-        if not isinstance(kept[left.key], Ciphertext):
-            kept[left.key] = await self.net.compute(_read_ciphertext, *kept[left.key])
-        ciphertext: Ciphertext = kept[left.key]
-        return ciphertext
+    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
+        return await release(self, x, receivers)
 
 
 class Provider(_Party):
     """One provider's machine."""
 
-    async def set_up(self) -> None:
-        """Agree on a session seed, make keys, add them up."""
-        seed = self.record("session seed", fresh_seed)
+    checks: Checks | None = None
+
+    async def set_up(self, families: Sequence[str] = FAMILIES) -> None:
+        """Agree on a session seed and on a secret of the providers; make keys, and see whose they are."""
+        seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
         await self.net.send(self.coordinator, SeedPart(seed))
         seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
-        if len(seeds) != self.parties or seed not in seeds or any(len(s) != SEED_BYTES for s in seeds):
+        whole = len(seeds) == self.parties and all(len(s) == SEED_BYTES for s in seeds)
+        if not whole or seeds[place] != seed:
             raise MessageError("the session's seed was not made from everybody's parts")
-        self.session = _digest(self.digest, *seeds)
+        self.session = digest_of(self.digest, *seeds)
         self.secrets: dict[Ring, go.Secret] = {}
-        parts = []
-        for name in FAMILIES:
-            seed = self.record(f"secret key {name}", fresh_seed)
-            self.secrets |= {ring: go.Secret(ring, seed) for ring in go.family(name)}
-            widest = self.secrets[go.family(name)[-1]]
-            parts.append(
-                widest.key_share(self._key_common(name), self.record(f"key error {name}", fresh_seed))
-            )
-        await self.net.send(self.coordinator, KeyParts(tuple(parts)))
-        self._take_keys((await self.net.receive(CollectiveKeys, self.coordinator)).keys)
+        parts = tuple(self._key_part(name) for name in families)
+        nonce = self.record("check nonce", fresh_seed)
+        # Everybody is bound to its part before it can see another's, which it could cancel.
+        note = digest_of(self.session, self.me, *parts) + nonce
+        notes = await self.net.agree(
+            f"the seeds that {self.coordinator} sent", self.session, self.providers, note
+        )
+        self.checks = Checks(digest_of(self.session, "checks", *(notes[p][_HASH:] for p in self.providers)))
+        self._pending: list[Course] = []
+        self._settled: list[Course] = []
+        self._totals: dict[int, Any] = {}
+        self._news = False
+        await self.net.send(self.coordinator, KeyParts(parts))
+        theirs = (await self.net.receive(OthersKeyParts, self.coordinator)).parts
+        others = [p for p in self.providers if p != self.net.me]
+        if len(theirs) != len(others):
+            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts of {len(others)}")
+        self._key_parts = {self.me: dict(zip(families, parts, strict=True))}
+        for address, given in zip(others, theirs, strict=True):
+            if digest_of(self.session, str(address), *given) != notes[address][:_HASH]:
+                raise MessageError(
+                    f"the key part that {self.coordinator} gave for {address} is not the one it committed to",
+                    hint="nothing was encrypted; the two of them know why",
+                )
+            self._key_parts[str(address)] = dict(zip(families, given, strict=True))
+        self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
+
+    def _key_part(self, name: str) -> bytes:
+        seed = self.record(f"secret key {name}", fresh_seed)
+        self.secrets |= {ring: go.Secret(ring, seed) for ring in go.family(name)}
+        widest = self.secrets[go.family(name)[-1]]
+        return widest.key_share(self._key_common(name), self.record(f"key error {name}", fresh_seed))
+
+    def key(self, ring: Ring, group: Group) -> go.PublicKey:
+        """Of a group of providers: the sum of their parts, cut to the ring's moduli."""
+        if (ring, group) not in self._keys:
+            parts = [self._key_parts[str(p)][ring.family][: ring.poly_size] for p in self._members(group)]
+            self._keys[ring, group] = go.PublicKey(ring, parts, self._key_common(ring.family))
+        return self._keys[ring, group]
 
     async def _send(self, message: OwnMessage) -> None:
         await self.bind(message)
         await self.net.send(self.coordinator, message)
 
-    async def _agree_key(self, ring: Ring, group: Group) -> None:
-        (key,) = (await self.net.receive(CollectiveKeys, self.coordinator)).keys
-        self._take_key(ring, group, key)
+    # ---- accounts ----
 
-    async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
+    @property
+    def _accounts(self) -> Checks:
+        assert self.checks is not None, "set_up comes first"
+        return self.checks
+
+    def _begin(self, groups: Sequence[Group]) -> None:
+        # Masked totals of earlier products are used from here on.
+        self._settled, self._pending, self._news = self._settled + self._pending, [], True
+        for group in groups:
+            self._accounts.account(group)
+
+    async def _give(
+        self, course: Left | Course, what: str, step: int, body: Buffer, count: int, sign: int = 1
+    ) -> None:
+        ring = course.ring if isinstance(course, Left) else course.plan.ring
+        residues = await self.net.compute(fingerprint, self._accounts, ring, body, count)
+        self._accounts.give(course.group, what, step, residues, sign)
+
+    async def check(self, *, last: bool = False) -> None:
+        """Compare accounts with the other providers; unless it is the last time, without the totals of
+        products that nothing was computed from yet: their carrier need not have them."""
+        if self.checks is None:
+            return
+        if last and self._pending:
+            self._begin([])
+        if not self._news:
+            return
+        self._news = False
+        await self._settle()
+        topic = f"what {self.coordinator} sent before step {self._step + 1}"
+        notes = await self.net.agree(topic, self.session, self.providers, self.checks.notes(self.me))
+        self.checks.compare(self.me, {str(a): note for a, note in notes.items()}, str(self.coordinator))
+
+    async def _settle(self) -> None:
+        """Book what totals are made of, and the totals themselves."""
+        for course in self._settled:
+            self._accounts.account(course.group)
+            given = course.given
+            if self.me in course.group and given is not None:
+                self._accounts.give(course.group, "total", course.step, given)
+            if self.me == self._carrier(course.group):
+                residues = (await self._total(course)).residues
+                self._accounts.give(course.group, "total", course.step, residues, -1)
+                if course.carried is not None:
+                    await course.carried.value()  # keeps what it needs
+                del self._totals[course.step]
+        self._settled = []
+
+    # ---- products ----
+
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         steps = [(left, self.next_step()) for left in wanted]
         mine = [(left, step) for left, step in steps if self.me in left.group]
         for left, step in mine:
@@ -236,100 +282,189 @@ class Provider(_Party):
                 secret.encrypt, x.share, limit, left.shift, left.layout, common, seed
             )
             await self._send(EncryptedShare(step, body))
+            await self._give(left, "encrypted", step, body, left.ring.degree)
         for left, step in mine:
             message = await self.net.receive(EncryptedMatrix, self.coordinator)
-            self._keep(left, step, _for_step(message, step))
+            body = for_step(message, step)
+            self._keep(left, step, body)
+            digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
+            self._accounts.take(left.group, "encrypted", step, residues, digest)
+            if left.matrix.carried is not None:
+                await self._give_carried(left, step)
 
-    async def _multiply_all(self, courses: Sequence[_Course]) -> dict[int, Integers]:
+    async def _give_carried(self, left: Left, step: int) -> None:
+        """The coordinator's part of an encrypted matrix is encoded, but not encrypted."""
+        public = await left.matrix.carried.value()
+        nothing = bytes(left.layout.left_polys * left.ring.poly_size)
+        body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [nothing])
+        await self._give(left, "encrypted", step, body, left.ring.degree)
+
+    def _keep(self, left: Left, step: int, body: Buffer) -> None:
+        """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
+        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
+
+    async def _ciphertext(self, left: Left) -> Ciphertext:
+        kept = left.matrix.kept
+        if not isinstance(kept[left.key], Ciphertext):
+            kept[left.key] = await self.net.compute(read_ciphertext, *kept[left.key])
+        ciphertext: Ciphertext = kept[left.key]
+        return ciphertext
+
+    async def _right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
+        key = ("right", ring.name, layout)
+        if key not in y.kept:
+            share = await self.own_part(y)
+            assert share is not None
+            y.kept[key] = await self.net.compute(encode_right, ring, y, share, layout)
+        right: go.Right = y.kept[key]
+        return right
+
+    async def _own_product(self, course: Course) -> memoryview | None:
+        """This provider's product, or None where (publicly) all its right sides are zero."""
+        job, plan, step = course.job, course.plan, course.step
+        ring, plain = plan.ring, job.plain
+        adds = plain is not None and self.me in plain.holders
+        held = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
+        if not held and not adds:
+            return None
+        pairs = [
+            (
+                await self._ciphertext(course.left(i)),
+                await self._right(ring, job.terms[i][1], plan.layouts[i]),
+            )
+            for i in held or [0]
+        ]
+        added = None
+        if adds and plain is not None:
+            own = await self.own_part(plain)
+            assert own is not None
+            added = aligned(own, plain.fraction, plan, job.terms)
+        seed, domain = self._seed("zero", step), digest_of(self.session, "product", step, str(plan))
+        key = self.key(ring, course.group)
+        return await self.net.compute(multiply, key, pairs, added, plan.clearing.value_bits, seed, domain)
+
+    async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
+        self._pending += courses
         mine = [course for course in courses if self.me in course.group]
         for course in mine:
             message = await self._own_product(course)
             if message is not None:
                 await self._send(ProductPart(course.step, message))
-        return {course.step: await self._refreshed(course.plan, course.step) for course in mine}
+                head = course.plan.ring.residues_size(course.entries)
+                await self._give(course, "second", course.step, message[head:], course.plan.ring.degree)
+                await self._give_total(course, message[:head])
+        return {course.step: await self._refreshed(course) for course in mine}
 
-    async def _refreshed(self, plan: Widths, step: int) -> Integers:
-        second = _for_step(await self.net.receive(SecondHalves, self.coordinator), step)
-        domain = _digest(self.session, "refresh", step, str(plan), second)
+    async def _give_total(self, course: Course, body: Buffer) -> None:
+        residues = await self.net.compute(fingerprint, self._accounts, course.plan.ring, body, course.entries)
+        course.give(residues)
+
+    async def _refreshed(self, course: Course) -> Integers:
+        plan, step = course.plan, course.step
+        second = for_step(await self.net.receive(SecondHalves, self.coordinator), step)
+        domain = digest_of(self.session, "refresh", step, str(plan), second)
+        residues = await self.net.compute(fingerprint, self._accounts, plan.ring, second, plan.ring.degree)
+        self._accounts.take(course.group, "second", step, residues, domain)
         refresh, seed = self.secrets[plan.ring].refresh, self._seed("mask", step)
         masked, share = await self.net.compute(refresh, second, plan.layouts[0], plan.clearing, seed, domain)
         await self._send(MaskedShare(step, masked))
+        await self._give_total(course, masked)
         return share
+
+    def _carried(self, course: Course) -> Carried | None:
+        async def made() -> Integers:
+            return (await self._total(course)).share
+
+        if self.me == self._carrier(course.group):
+            course.carried = Carried(made)
+        return course.carried
+
+    async def _total(self, course: Course) -> Total:
+        """The masked result of a product, once it is here."""
+        plan, step = course.plan, course.step
+        while step not in self._totals:
+            message = await self.net.receive(MaskedTotal, self.coordinator)
+            self._totals[message.step] = message.body
+        if not isinstance(self._totals[step], Total):
+            self._totals[step] = await self.net.compute(
+                cleared, self._accounts, plan, self._totals[step], course.entries
+            )
+        total: Total = self._totals[step]
+        return total
+
+    # ---- openings ----
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         check_masked(x)
+        await self.check()
         step = self.next_step()
-        share = x.share
+        share = await self.own_part(x)
+        assert share is not None
         if smudge_bits:
-            share = go.smudge(share, smudge_bits, self._seed("smudging", step), _digest(self.session, step))
+            share = go.smudge(share, smudge_bits, self._seed("smudging", step), digest_of(self.session, step))
         await self._send(OpenedShare(step, share))
         opened = await self.net.receive(OpenedMatrix, self.coordinator)
         check_step(opened.step, step)
+        check_words(opened.words, x.shape)
+        self._accounts.open(self.all_providers, step, share, np.array(opened.words))
+        self._news = True
         return floats(opened.words, x.fraction)
 
-    async def same(self, values: Floats) -> Floats:
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:
         step = self.next_step()
         message = await self.net.receive(PublicNumbers, self.coordinator)
         check_step(message.step, step)
         theirs = message.values
         if theirs.dtype != np.float64 or theirs.shape != values.shape or not np.isfinite(theirs).all():
             raise MessageError("public numbers have the wrong shape")
+        if recomputed and not np.allclose(theirs, values, rtol=_ROUNDING, atol=0):
+            raise MessageError(f"the public numbers that {self.coordinator} sent are not those computed here")
+        self._accounts.see(self.all_providers, "public numbers", step, digest_of(theirs.tobytes()))
+        self._news = True
         return np.array(theirs)
-
-    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        return await release(self, x, receivers)
 
 
 class Coordinator(_Party):
-    """The coordinator's machine: no key; it holds the public, masked shares."""
+    """The coordinator's machine: no key. It adds, relays, and knows the masked results."""
 
-    async def set_up(self) -> None:
+    async def set_up(self, families: Sequence[str] = FAMILIES) -> None:
         """Collect seeds and key parts."""
         parts = await self.net.gather(SeedPart, self.providers)
         seeds = tuple(parts[p].seed for p in self.providers)
         await self.net.broadcast(self.providers, SessionSeed(seeds))
-        self.session = _digest(self.digest, *seeds)
-        self._key_parts = await self.net.gather(KeyParts, self.providers)
-        keys = [self._key_of(go.family(name)[-1], self.all_providers) for name in FAMILIES]
-        self._take_keys(keys)
-        await self.net.broadcast(self.providers, CollectiveKeys(tuple(keys)))
+        self.session = digest_of(self.digest, *seeds)
+        keys = await self.net.gather(KeyParts, self.providers)
+        if any(len(keys[p].parts) != len(families) for p in self.providers):
+            raise MessageError("a provider sent parts of other keys")
+        for address in self.providers:
+            others = tuple(keys[p].parts for p in self.providers if p != address)
+            await self.net.send(address, OthersKeyParts(others))
 
-    def _key_of(self, ring: Ring, group: Group) -> bytes:
-        index = FAMILIES.index(ring.family)
-        parts = [self._key_parts[p].parts[index][: ring.poly_size] for p in self._members(group)]
-        return go.PublicKey(ring, parts, self._key_common(ring.family)).to_bytes()
+    async def check(self, *, last: bool = False) -> None:
+        """Nothing: providers compare past the coordinator."""
 
-    def _members(self, group: Group) -> list[Address]:
-        return [p for p in self.providers if str(p) in group]
-
-    async def _agree_key(self, ring: Ring, group: Group) -> None:
-        key = self._key_of(ring, group)
-        self._take_key(ring, group, key)
-        await self.net.broadcast(self._members(group), CollectiveKeys((key,)))
-
-    async def _encrypt_all(self, wanted: Sequence[_Left]) -> None:
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         for left in wanted:
             step, members, x = self.next_step(), self._members(left.group), left.matrix
             arrived = await self.net.gather(EncryptedShare, members)
-            parts = [_for_step(arrived[p], step) for p in members]
+            parts = [for_step(arrived[p], step) for p in members]
             public = x.share if self.me in x.holders else None
             body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
             await self.net.broadcast(members, EncryptedMatrix(step, body))
-            self._keep(left, step, body)
+            x.kept[left.key] = None  # who multiplies, reads it; here it is only known to be there
 
-    async def _multiply_all(self, courses: Sequence[_Course]) -> dict[int, Integers]:
+    async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         sums = [(course, await self._added_products(course)) for course in courses]
         shares = {}
         for course, total in sums:
-            await self._fold(MaskedShare, self._members(course.group), total.add_share, course.step)
+            members = self._members(course.group)
+            await self._fold(MaskedShare, members, total.add_share, course.step)
+            await self.net.send(members[0], MaskedTotal(course.step, total.total()))
             shares[course.step] = await self.net.compute(total.clear, course.plan.clearing)
         return shares
 
-    async def _added_products(self, course: _Course) -> go.ProductSum:
+    async def _added_products(self, course: Course) -> go.ProductSum:
         total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
-        own = await self._own_product(course)
-        if own is not None:
-            await self.net.compute(total.add, own)
         await self._fold(ProductPart, self._senders(course.job), total.add, course.step)
         second = await self.net.compute(total.second)
         await self.net.broadcast(self._members(course.group), SecondHalves(course.step, second))
@@ -346,60 +481,16 @@ class Coordinator(_Party):
         add: Callable[[Buffer], None],
         step: int,
     ) -> None:
-        await self.net.fold(kind, senders, lambda _, message: add(_for_step(message, step)))
+        await self.net.fold(kind, senders, lambda _, message: add(for_step(message, step)))
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
         step = self.next_step()
         arrived = await self.net.gather(OpenedShare, self.providers)
-        words = added_up([x.share] + [share_words(arrived[p], step, x) for p in self.providers])
+        words = added_up([share_words(arrived[p], step, x) for p in self.providers])
         await self.net.broadcast(self.providers, OpenedMatrix(step, words))
         return floats(words, x.fraction)
 
-    async def same(self, values: Floats) -> Floats:
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002  they check
         step = self.next_step()
         await self.net.broadcast(self.providers, PublicNumbers(step, np.ascontiguousarray(values)))
         return values
-
-    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        return await release(self, x, receivers)
-
-
-# ---- local steps ----
-
-
-def _encode_right(ring: Ring, y: Shared, layout: Layout) -> go.Right:
-    key = ("right", ring.name, layout)
-    if key not in y.kept:
-        limit = y.fraction + y.bits if y.known else 64 * y.share.shape[2]
-        y.kept[key] = go.Right(ring, y.share, limit, layout)
-    right: go.Right = y.kept[key]
-    return right
-
-
-def _multiply(
-    key: go.PublicKey,
-    pairs: Sequence[tuple[Ciphertext, go.Right]],
-    plain: Integers | None,
-    limit: int,
-    seed: bytes,
-    domain: bytes,
-) -> memoryview:
-    return go.multiply(key, pairs, plain=plain, limit=limit, seed=seed, domain=domain)
-
-
-def _read_ciphertext(ring: Ring, layout: Layout, body: Buffer, common: bytes) -> Ciphertext:
-    return Ciphertext(ring, layout, body, common)
-
-
-def _aligned(plain: Shared, plan: Widths, terms: Sequence[tuple[Shared, Shared]]) -> Integers:
-    """The plain summand at the scale of the product."""
-    x, y = terms[0]
-    up = x.fraction + y.fraction + plan.shifts[0] - plain.fraction
-    values = go.to_ints(plain.share) << up
-    return go.from_ints(values, plan.clearing.value_bits // 64 + 1)
-
-
-def _for_step(message: Any, step: int) -> memoryview:
-    check_step(message.step, step)
-    body: memoryview = message.body
-    return body

@@ -143,7 +143,8 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
         known |= await own_scores(study, machine, public, found, X)
         if study.releases("scores", net.me) and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
+    known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
+    await machine.check(last=True)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -177,7 +178,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
         await common_scores(study, machine, public, found, None, turned)
     else:
         await own_scores(study, machine, public, found, None)
-    known |= kept.keep(study, net.me, machine.session, (public.columns, public.named), ready.range, found)
+    known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -206,9 +207,8 @@ async def consumer(net: Network, study: Study, island: Island | None, record: Re
         check_number(names.offset_unit, "a unit of the offset", hub, least=0.0)
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
-        holders = (hub, *study.who(PROVIDER))
-        components = await openings.collected(net, holders)
-        offset = None if p.standardize else await openings.collected(net, holders)
+        components = await openings.collected(net, study.who(PROVIDER))
+        offset = None if p.standardize else await openings.collected(net, study.who(PROVIDER))
         known |= model(components, offset, names.offset_unit, centre, names, signs(study, components))
     return learned(study, net.me, OUTPUTS, known)
 
@@ -279,7 +279,7 @@ async def _find(
         own = _under(record, f"session {i}")
         hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
         machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
-        await machine.set_up()
+        await machine.set_up(parties.families_of(recipe, study.partition))
         seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)

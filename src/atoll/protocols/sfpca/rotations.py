@@ -21,9 +21,19 @@ _DITHER_BYTES = 24
 
 
 def gaussians(seed: bytes, count: int, *domain: str | int) -> npt.NDArray[np.float64]:
-    """Standard normal numbers by inversion of 53 random bits each."""
-    words = expand_words(seed, count, "gaussian", *domain) >> np.uint64(11)
-    return np.asarray(ndtri((words.astype(np.float64) + 0.5) * 2.0**-53))
+    """Standard normal numbers by inversion of 128 random bits each: a sign, and 127 bits of how rare.
+
+    The tail is inverted where doubles are dense, near zero: of 53 bits alone the outermost values, and the
+    gaps between them, would be seen in few draws."""
+    words = expand_words(seed, 2 * count, "gaussian", *domain).reshape(count, 2)
+    return normal(words[:, 0], words[:, 1])
+
+
+def normal(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """The normal numbers at (high 2^64 + low + 1/2) / 2^128, the highest bit being the sign."""
+    rare = np.ldexp((high & np.uint64(2**63 - 1)).astype(np.float64), -64)
+    rare += np.ldexp(low.astype(np.float64) + 0.5, -128)
+    return np.where(high >> np.uint64(63), -1.0, 1.0) * np.asarray(ndtri(rare))
 
 
 def rotation(seed: bytes, size: int, fraction: int) -> npt.NDArray[np.object_]:

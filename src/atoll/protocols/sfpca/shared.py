@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -53,6 +53,11 @@ class Shared:
     """Whether a share is the holder's own data, within the bounds, rather than a wide random share."""
     kept: dict[Any, Any] = field(default_factory=dict)
     """Encodings and ciphertexts of this matrix, made once."""
+    carrier: str | None = None
+    """The provider that answers for the coordinator's part, if the coordinator has one: it multiplies by it,
+    opens it with its own and says its fingerprints."""
+    carried: Any = None
+    """That part, at the carrier (a :class:`Carried`)."""
 
     def __repr__(self) -> str:
         return f"Shared({self.shape[0]} x {self.shape[1]}, fraction={self.fraction}, bits={self.bits})"
@@ -60,15 +65,8 @@ class Shared:
     def times_power_of_two(self, exponent: int) -> Shared:
         """The matrix times 2^exponent: another scale for the same integers."""
         norm = None if self.norm_bits is None else self.norm_bits + exponent
-        return Shared(
-            self.shape,
-            self.fraction - exponent,
-            self.bits + exponent,
-            self.share,
-            self.holders,
-            norm,
-            self.known,
-        )
+        fraction, bits = self.fraction - exponent, self.bits + exponent
+        return replace(self, fraction=fraction, bits=bits, norm_bits=norm, kept={})
 
 
 @dataclass(frozen=True)
@@ -186,6 +184,24 @@ class Machine(ABC):
         """The matrix with this column as its diagonal and zeros elsewhere; local."""
 
     @abstractmethod
+    def triangle(self, x: Shared) -> Shared:
+        """The upper triangle of a symmetric matrix, row by row, as a column; local."""
+
+    async def opened_symmetric(self, x: Shared, *, smudge_bits: int) -> Floats:
+        """(x + x^T) / 2, for every role.
+
+        The products that made x rounded its two halves differently. That difference is no part of the
+        result, and who knows all other roundings could compare it with guesses: so it is never opened.
+        """
+        half = self.combine([(0.5, x), (0.5, self.turned(x))], bits=x.bits)
+        opened = await self.opened(self.triangle(half), smudge_bits=smudge_bits)
+        out = np.empty(x.shape)
+        upper = np.triu_indices(x.shape[0])
+        out[upper] = opened[:, 0]
+        out.T[upper] = opened[:, 0]
+        return out
+
+    @abstractmethod
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         """The matrix, for every role, after every provider added uniform noise of so many bits."""
 
@@ -194,8 +210,10 @@ class Machine(ABC):
         """The matrix for the receivers only; None for everybody else."""
 
     @abstractmethod
-    async def same(self, values: Floats) -> Floats:
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:
         """The coordinator's version of public numbers that every role computed.
 
-        Processors round differently; shares weighted by different numbers do not add up any more.
+        Processors round differently; shares weighted by different numbers do not add up any more. Numbers
+        that differ by more than rounding are refused, unless the caller checks them itself (``recomputed``
+        false), because they are not unique.
         """

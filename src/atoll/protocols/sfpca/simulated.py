@@ -116,13 +116,17 @@ class Simulated(Machine):
         values = _objects(np.eye(size)) * x.share
         return Shared((size, size), x.fraction, x.bits, values, _ALL)
 
+    def triangle(self, x: Shared) -> Shared:
+        values = x.share[np.triu_indices(x.shape[0])].reshape(-1, 1)
+        return Shared(values.shape, x.fraction, x.bits, values, _ALL)
+
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         return self._floats(x, smudge_bits)
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:  # noqa: ARG002
         return self._floats(x, 0)
 
-    async def same(self, values: Floats) -> Floats:
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002
         return values
 
     def _floats(self, x: Shared, smudge_bits: int) -> Floats:

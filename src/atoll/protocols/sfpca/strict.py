@@ -46,7 +46,7 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     Y = await C.times(machine, Q)
     H = await joint_rotation(machine, inputs, rho)
     small = await rotated(machine, H, await grams(machine, Q, Y))
-    opened = await machine.opened(small.Z, smudge_bits=smudge_bits(machine, rho))
+    opened = await machine.opened_symmetric(small.Z, smudge_bits=smudge_bits(machine, rho))
     theta, U = await decomposed(machine, opened)
     public = PublicTerms(
         inputs.columns,

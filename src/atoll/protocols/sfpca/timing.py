@@ -77,6 +77,13 @@ class Timeline:
         arrived = self._down + self.links.latency
         self.providers[receivers] = np.maximum(self.providers, arrived)[receivers]
 
+    def compared(self, size: float) -> None:
+        """A message of every provider to every other one."""
+        count = len(self.providers) - 1
+        self.providers[:] = (
+            float(self.providers.max()) + self.links.latency + self.links.travel(size) * max(1, count)
+        )
+
     def exchanged(self, size: float) -> None:
         """A message of everybody to everybody."""
         latest = max(self.hub, float(self.providers.max())) + self.links.latency + self.links.travel(size)

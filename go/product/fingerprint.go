@@ -1,0 +1,123 @@
+package product
+
+import (
+	"math/bits"
+
+	"atoll/core/fault"
+	"atoll/core/parallel"
+)
+
+// Points is how many fingerprints are taken of every message: one alone, modulo a
+// prime of 52 bits, could be met by chance once in 2^40 tries.
+const Points = 2
+
+// chunk is how many residues share one row of coefficients; even, so that a chunk
+// of packed residues begins at a whole byte.
+const chunk = 4096
+
+// Fingerprint is a secret linear map of messages to a few residues: whoever does not
+// know it cannot change a message, or a sum of messages, and keep its fingerprint.
+// Residues are multiplied by random coefficients, chunk by chunk, and the chunks are
+// added up by powers of a random number, all modulo each modulus.
+type Fingerprint struct {
+	coefficients [Points][chunk]uint64
+	power        [Points]uint64
+}
+
+// String keeps the coefficients out of logs.
+func (f *Fingerprint) String() string { return "product.Fingerprint" }
+
+// GoString keeps them out of %#v as well.
+func (f *Fingerprint) GoString() string { return f.String() }
+
+// NewFingerprint expands the map from a seed.
+func NewFingerprint(seed []byte) (*Fingerprint, error) {
+	if err := checkSeed(seed); err != nil {
+		return nil, err
+	}
+	f := &Fingerprint{}
+	s := newStream(seed, forFingerprint, nil, 0)
+	for p := range Points {
+		s.fill(f.coefficients[p][:])
+		for i := range chunk {
+			f.coefficients[p][i] >>= 64 - modulusBits
+		}
+		f.power[p] = s.word() >> (64 - modulusBits)
+	}
+	return f, nil
+}
+
+// Of writes the fingerprints of a message of packed residues, `count` of them per
+// limb: Points numbers modulo each modulus, in the order of the moduli.
+func (f *Fingerprint) Of(out []uint64, r *Ring, data []byte, count int) error {
+	if len(out) != Points*r.Limbs {
+		return fault.New(fault.Argument, "a fingerprint has %d residues", Points*r.Limbs)
+	}
+	size := packedSize(count)
+	block := r.Limbs * size
+	if count < 1 || len(data) == 0 || len(data)%block != 0 {
+		return fault.New(fault.Message, "a message has %d bytes, not a multiple of %d", len(data), block)
+	}
+	blocks := len(data) / block
+	parts := make([]uint64, blocks*len(out))
+	err := parallel.Run(blocks*r.Limbs, func(_, step int) error {
+		b, l := step/r.Limbs, step%r.Limbs
+		from := b*block + l*size
+		return f.limb(parts[b*len(out)+l*Points:][:Points], r, l, data[from:from+size], count)
+	})
+	if err != nil {
+		return err
+	}
+	f.join(out, parts, r, blocks, ceilDiv(count, chunk))
+	return nil
+}
+
+// limb takes the fingerprints of one limb of one block.
+func (f *Fingerprint) limb(out []uint64, r *Ring, l int, data []byte, count int) error {
+	var room [chunk]uint64
+	q, constant := r.Moduli[l], r.barrett[l]
+	var sums [Points]uint64
+	for from := 0; from < count; from += chunk {
+		part := room[:min(chunk, count-from)]
+		start := from / 2 * 13
+		if err := unpack(part, data[start:start+packedSize(len(part))], q); err != nil {
+			return err
+		}
+		for p := range Points {
+			high, low := inner(part, f.coefficients[p][:len(part)])
+			sums[p] = addMod(mulMod(sums[p], f.power[p], q, constant), reduce128(high, low, q, constant), q)
+		}
+	}
+	copy(out, sums[:])
+	return nil
+}
+
+// inner is the sum of products of 52-bit numbers, at most 2^12 of them: no overflow.
+func inner(x, y []uint64) (high, low uint64) {
+	y = y[:len(x)]
+	for i := range x {
+		h, l := bits.Mul64(x[i], y[i])
+		var carry uint64
+		low, carry = bits.Add64(low, l, 0)
+		high += h + carry
+	}
+	return high, low
+}
+
+// join adds up the blocks, each some chunks further than the one before.
+func (f *Fingerprint) join(out, parts []uint64, r *Ring, blocks, chunks int) {
+	for l, q := range r.Moduli {
+		constant := r.barrett[l]
+		for p := range Points {
+			step := uint64(1)
+			for range chunks {
+				step = mulMod(step, f.power[p], q, constant)
+			}
+			var sum uint64
+			for b := range blocks {
+				sum = addMod(mulMod(sum, step, q, constant), parts[b*len(out)+l*Points+p], q)
+			}
+			out[l*Points+p] = sum
+		}
+	}
+}

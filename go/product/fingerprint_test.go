@@ -1,0 +1,108 @@
+package product
+
+import "testing"
+
+func fingerprintOf(t *testing.T, f *Fingerprint, r *Ring, data []byte, count int) []uint64 {
+	t.Helper()
+	out := make([]uint64, Points*r.Limbs)
+	if err := f.Of(out, r, data, count); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// messageOf packs residues that follow from a seed.
+func messageOf(r *Ring, seed byte, blocks, count int) ([]byte, []uint64) {
+	data := make([]byte, blocks*r.residuesSize(count))
+	values := make([]uint64, blocks*r.Limbs*count)
+	s := newStream(make([]byte, SeedBytes), "test", []byte{seed}, 0)
+	for b := range blocks {
+		part := values[b*r.Limbs*count : (b+1)*r.Limbs*count]
+		for i := range part {
+			part[i] = s.word() % r.Moduli[i/count]
+		}
+		r.packResidues(data[b*r.residuesSize(count):], part, count)
+	}
+	return data, values
+}
+
+func TestFingerprintsOfASumAreTheSumOfFingerprints(t *testing.T) {
+	for _, name := range []string{"wide4", "deep7"} {
+		r, err := Get(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := NewFingerprint(make([]byte, SeedBytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shape := range [][2]int{{1, 1}, {1, 7}, {3, 5001}, {2, r.N}} {
+			blocks, count := shape[0], shape[1]
+			x, left := messageOf(r, 1, blocks, count)
+			y, right := messageOf(r, 2, blocks, count)
+			for b := range blocks {
+				part := r.Limbs * count
+				r.addInto(left[b*part:(b+1)*part], right[b*part:(b+1)*part], count)
+			}
+			sum := make([]byte, len(x))
+			for b := range blocks {
+				r.packResidues(sum[b*r.residuesSize(count):], left[b*r.Limbs*count:(b+1)*r.Limbs*count], count)
+			}
+			fx, fy, fs := fingerprintOf(t, f, r, x, count), fingerprintOf(t, f, r, y, count), fingerprintOf(t, f, r, sum, count)
+			for i := range fs {
+				if fs[i] != addMod(fx[i], fy[i], r.Moduli[i/Points]) {
+					t.Fatalf("%s %v: fingerprint %d of a sum is not the sum", name, shape, i)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryResidueEntersItsLimbsFingerprints(t *testing.T) {
+	r, err := Get("deep5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFingerprint(make([]byte, SeedBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const blocks, count = 2, 2*chunk + 3
+	data, values := messageOf(r, 3, blocks, count)
+	before := fingerprintOf(t, f, r, data, count)
+	for _, place := range []int{0, 1, chunk - 1, chunk, count - 1} {
+		for limb := range r.Limbs {
+			part := append([]uint64(nil), values[r.Limbs*count:]...)
+			part[limb*count+place] = (part[limb*count+place] + 1) % r.Moduli[limb]
+			changed := append([]byte(nil), data...)
+			r.packResidues(changed[r.residuesSize(count):], part, count)
+			after := fingerprintOf(t, f, r, changed, count)
+			for i := range after {
+				if (after[i] != before[i]) != (i/Points == limb) {
+					t.Fatalf("residue %d of limb %d and fingerprint %d", place, limb, i)
+				}
+			}
+		}
+	}
+	// Blocks have weights of their own: two of them exchanged are another message.
+	half := len(data) / 2
+	turned := append(append([]byte(nil), data[half:]...), data[:half]...)
+	if after := fingerprintOf(t, f, r, turned, count); after[0] == before[0] || after[1] == before[1] {
+		t.Fatal("exchanged blocks have the same fingerprint")
+	}
+	if before[0] == before[1] {
+		t.Fatal("the points are not independent")
+	}
+}
+
+func TestFingerprintsRefuseMessagesOfTheWrongSize(t *testing.T) {
+	r, _ := Get("wide4")
+	f, _ := NewFingerprint(make([]byte, SeedBytes))
+	out := make([]uint64, Points*r.Limbs)
+	data, _ := messageOf(r, 1, 1, 5)
+	for _, bad := range [][]byte{nil, data[1:]} {
+		if f.Of(out, r, bad, 5) == nil {
+			t.Fatal("a message of the wrong size was taken")
+		}
+	}
+}

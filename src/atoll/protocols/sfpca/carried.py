@@ -1,0 +1,30 @@
+"""The coordinator's part of a secret matrix, as one provider, its carrier, knows it too.
+
+A refresh leaves the masked result with the coordinator, who could put anything in its place. So it sends
+the result to a carrier as well, which checks that it is the sum of everybody's parts. From then on both do
+the same linear steps on it; the coordinator adds it to what is encrypted, the carrier to its own share
+wherever a share is multiplied or opened. The carrier learns what the coordinator knows anyway.
+
+The carrier must not wait for it where it does not need it yet: steps are put off until somebody does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from atoll.crypto.hazmat.product import Integers
+
+
+class Carried:
+    """Words that are made when they are first needed."""
+
+    def __init__(self, make: Callable[[], Awaitable[Integers]]) -> None:
+        self._make: Callable[[], Awaitable[Integers]] | None = make
+        self._value: Integers | None = None
+
+    async def value(self) -> Integers:
+        """The words; what they were made from is let go."""
+        if self._value is None:
+            assert self._make is not None
+            self._value, self._make = await self._make(), None
+        return self._value

@@ -1,0 +1,133 @@
+"""What a role checks of what it is told: eigenvectors, public numbers, and a second session's draws."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.examples import sfpca
+from tests.sfpca_runs import encrypted
+
+from atoll.errors import CertificateRefused, MessageError
+from atoll.protocols.sfpca import parties, protocol
+from atoll.protocols.sfpca.checks import Checks
+from atoll.protocols.sfpca.covariance import POLICIES
+from atoll.protocols.sfpca.direct import decomposed
+from atoll.runtime.execute import run_study
+
+
+class Told:
+    """A machine whose coordinator sends other numbers."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+
+    async def same(self, values: Any, *, recomputed: bool = True) -> Any:
+        told = np.array(values)
+        self.change(told)
+        return told
+
+
+def opened() -> np.ndarray:
+    turn, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))
+    Z = turn @ np.diag([0.5, 0.2, 0.1, 0.05, 1e-5, 1e-9]) @ turn.T
+    return np.asarray((Z + Z.T) / 2)
+
+
+def decompose(change: Any) -> Any:
+    return asyncio.run(decomposed(Told(change), opened()))  # type: ignore[arg-type]
+
+
+def exchange(told: np.ndarray) -> None:
+    told[:, [0, 1]] = told[:, [1, 0]]
+
+
+def stretch(told: np.ndarray) -> None:
+    told[1:, 5] *= 1 + 1e-6  # of an eigenvalue of 1e-9: the product hardly changes
+
+
+def mix(told: np.ndarray) -> None:
+    c, s = np.cos(1e-7), np.sin(1e-7)
+    told[1:, :2] = told[1:, :2] @ np.array([[c, -s], [s, c]])
+
+
+def shift(told: np.ndarray) -> None:
+    told[0, 5] += 1e-10
+
+
+@pytest.mark.parametrize("change", [exchange, stretch, mix, shift])
+def test_eigenvectors_that_are_not_those_of_the_opened_matrix_are_refused(change: Any) -> None:
+    with pytest.raises(MessageError, match="not those of the opened matrix"):
+        decompose(change)
+
+
+def test_a_sign_and_rounding_are_anybodys_choice() -> None:
+    def change(told: np.ndarray) -> None:
+        told[1:, 2] *= -1
+        told *= 1 + 2.0**-52
+
+    values, U = decompose(change)
+    np.testing.assert_allclose((U * values) @ U.T, opened(), atol=1e-14)
+
+
+@pytest.mark.parametrize("factor", [1 + 2.0**-50, 1 + 1e-6])
+def test_public_numbers_are_compared_to_rounding(factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other(parties.Coordinator):
+        async def same(self, values: Any, *, recomputed: bool = True) -> Any:
+            return await super().same(values * factor, recomputed=recomputed)
+
+    async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
+        return await machine.same(np.array([3.0, 1e9, 1e-9]))
+
+    monkeypatch.setattr(parties, "Coordinator", Other)
+    blocks = [np.eye(2), np.eye(2)]
+    if factor - 1 > 1e-9:
+        with pytest.raises(MessageError, match="not those computed here"):
+            encrypted(program, blocks)
+        return
+    results, _ = encrypted(program, blocks)
+    np.testing.assert_array_equal(results["p1/provider"], np.array([3.0, 1e9, 1e-9]) * factor)
+
+
+def test_a_second_session_draws_another_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: dict[str, list[bytes]] = {}
+    sessions: set[bytes] = set()
+
+    async def refused(machine: Any, inputs: Any, k: int, policy: Any = POLICIES["default"]) -> Any:
+        if inputs.rotation_seed is not None:
+            seeds.setdefault(inputs.me, []).append(inputs.rotation_seed)
+        sessions.add(machine.session)
+        raise CertificateRefused("no")
+
+    monkeypatch.setattr(protocol, "strict", refused)
+    example = sfpca(recipe="strict")
+    with pytest.raises(CertificateRefused):
+        run_study(example.study, example.islands)
+    assert len(seeds) == len(example.islands)
+    drawn = [seed for both in seeds.values() for seed in both]
+    assert len(drawn) == len(set(drawn)) == 2 * len(example.islands)
+    assert len(sessions) == 2
+
+
+def test_accounts_of_a_wrong_sum_or_of_other_bytes_do_not_pass() -> None:
+    group = frozenset({"a", "b"})
+
+    def accounts(given: int, sum_: int, digest: bytes = b"same") -> Checks:
+        checks = Checks(b"s" * 32)
+        checks.give(group, "encrypted", 1, [given] * 16)
+        checks.take(group, "encrypted", 1, [sum_] * 16, digest)
+        return checks
+
+    def compare(a: Checks, b: Checks) -> None:
+        a.compare("a", {"a": a.notes("a"), "b": b.notes("b")}, "hub")
+
+    compare(accounts(3, 10), accounts(7, 10))
+    with pytest.raises(MessageError, match="hub sent a a sum that is not"):
+        compare(accounts(3, 11), accounts(7, 11))
+    with pytest.raises(MessageError, match="hub told a something else than b"):
+        compare(accounts(3, 10), accounts(7, 10, b"other"))
+    short = accounts(3, 10)
+    with pytest.raises(MessageError, match="were due"):
+        short.compare("a", {"a": short.notes("a"), "b": b""}, "hub")

@@ -45,7 +45,8 @@ def in_words(neighbours: Neighbours, *, padded: bool) -> list[str]:
         (
             "every island draws its rows into pairs, and a pair counts by the direction of its difference: "
             "nothing is spent on a mean, none is released, and variances are of such directions"
-        )
+        ),
+        "pairs stand within islands: how the islands' means differ is not part of the components",
     ]
     if padded:
         said.append(

@@ -44,7 +44,7 @@ def test_a_missed_floor_and_a_peer_ahead_are_said() -> None:
 
 
 def test_pairs_win_where_the_mean_is_dear_and_lose_where_islands_differ() -> None:
-    unit, box = centres.prepared("breast-cancer", centres.table("breast-cancer", Path()))
+    _, unit, box = centres.prepared("breast-cancer", centres.table("breast-cancer", Path()))
     found = centres.scores(box, centres.at_random(box.rows), 6, (0.3,))
     assert centres.lead(found, centres.PADDED, centres.NORMALISE, 0.3) > 0.1
     assert centres.lead(found, centres.PADDED, centres.PAIRS, 0.3) >= 0

@@ -40,6 +40,8 @@ EPSILONS = (0.1, 0.2, 0.3, 0.5, 1.0, 2.0)
 DELTA = 1e-5
 ISLANDS = 10
 SPARE = 1.1
+MANY = 2000
+"""From so many rows on a table is not small."""
 NORMALISE, CLIP, PAIRS, PADDED = "mean, normalise", "mean, clip", "pairs", "pairs, padded"
 METHODS: dict[str, dict[str, Any]] = {
     NORMALISE: {"rows": "normalise"},
@@ -159,7 +161,7 @@ def tally(all_found: list[Scores], one: str, other: str) -> str:
             f"{max(ahead, default=0):.3f}; behind in {len(behind):2}, by up to {max(behind, default=0):.3f}; "
             f"on average {average:+.3f}"
         )
-    return "\n".join([f"{one!r} beside {other!r}", *lines])
+    return "\n".join([f"{one!r} beside {other!r}, {len(all_found)} tables", *lines])
 
 
 def main() -> int:
@@ -174,14 +176,16 @@ def main() -> int:
     if not folder:
         print(f"only scikit-learn's tables: set {DATA_VARIABLE} to a folder with the others")
     print(f"{'epsilon':18}" + "".join(f"{epsilon:>15g}" for epsilon in EPSILONS))
-    found = []
+    few: list[Scores] = []
+    many: list[Scores] = []
     for name in options.only or names:
         for case in prepared(name, table(name, Path(folder or "."))):
-            found.append(scores(case, at_random(case.rows), options.runs))
-            show(case, found[-1])
-    print()
-    for one, other in ((CLIP, NORMALISE), (PADDED, NORMALISE), (PAIRS, NORMALISE)):
-        print(tally(found, one, other))
+            found = scores(case, at_random(case.rows), options.runs)
+            show(case, found)
+            (many if len(case.rows) >= MANY else few).append(found)
+    print(f"\n{tally(few + many, PADDED, NORMALISE)}")
+    for rows, part in ((f"fewer than {MANY} rows", few), (f"{MANY} rows or more", many)):
+        print(f"{rows}: {tally(part, CLIP, NORMALISE)}" if part else f"{rows}: no table")
     for name in ("breast-cancer", "wine"):
         *_, case, _ = prepared(name, table(name, Path()))
         case = case._replace(name=f"{case.name}, islands that differ")

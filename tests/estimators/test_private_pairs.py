@@ -20,6 +20,7 @@ from atoll.privacy.rehearsal import rehearse
 from atoll.protocols import dpdpca as protocol
 from atoll.protocols import protocol_of
 from atoll.protocols.private_pairs import RECORDED_PLACES
+from atoll.runtime.execute import run_study
 from atoll.runtime.replay import replay
 
 OPTIONS: dict[str, Any] = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "centre": "pairs"}
@@ -176,3 +177,11 @@ def test_an_owner_is_sent_nothing_back_before_the_result() -> None:
     example: Example = EXAMPLES["pppca-private-pairs"]()
     received = tapped(example).inboxes[Address("hospital-0", "provider")]
     assert not any(data is not None and b"PublicCentre" in data[:60] for _, data in received)
+
+
+def test_an_owner_may_leave_during_the_only_stage() -> None:
+    example = dpdpca("masks", {"dropouts": 1}, **PAIRS, neighbours="replace")
+    faults = atoll.Faults(seed=1, crash={"island-3/owner": 5})
+    result = run_study(example.study, example.islands, engine=atoll.LocalEngine(faults=faults)).result
+    assert result["components"].shape == (2, 4)
+    assert result["n_samples"] == 30  # those of the three that stayed

@@ -70,7 +70,7 @@ def test_a_lead_within_two_standard_errors_is_none() -> None:
     assert round(centres.lead(clear, "b", "a", 1.0), 3) == -0.205
     assert centres.lead(vague, "a", "b", 1.0) == 0.0
     said = centres.tally([clear, vague], "b", "a").splitlines()
-    assert said[0] == "'b' beside 'a'"
+    assert said[0] == "'b' beside 'a', 2 tables"
     assert said[1] == (
         "  epsilon 0.1  of 2: ahead in  0, by up to 0.000; behind in  1, by up to 0.205; on average -0.130"
     )

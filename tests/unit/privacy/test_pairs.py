@@ -224,6 +224,14 @@ def test_one_stage_spends_the_whole_budget(form, delta):
     assert isinstance(plan.moments.noise, LaplaceNoise if delta is None else GaussianNoise)
 
 
+def test_its_noise_is_not_that_of_another_stage():
+    """One seed, two plans: whoever runs both must not be able to subtract one's noise from the other's."""
+    ours, theirs = plan_of().moments, dp.Plan(3, 1.0, 1.0, 1e-5).moments
+    assert ours.name != theirs.name
+    scaled = ours.draw_share(SEED)[:6] / ours.noise.sigma - theirs.draw_share(SEED) / theirs.noise.sigma
+    assert np.abs(scaled).min() > 1e-3
+
+
 def test_replace_opens_the_number_of_rows_and_add_remove_does_not():
     table = RNG.standard_normal((1001, 3))
     exact = rehearse(plan_of("replace"), [table], SEED).moments

@@ -83,7 +83,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         "sfpca", ``bounds`` may take its place.
     rows : "normalise" or "clip"
         With epsilon: around the private centre every row counts with length one, or is cut at a
-        privately chosen radius.
+        privately chosen radius. "clip" keeps a little more from some 5,000 rows on, and less below 2,000.
     neighbours : "add-remove" or "replace"
         With epsilon: whether the presence of a row is hidden, or only its content. Numbers of rows are
         public in "sfpca", where it is always "replace".

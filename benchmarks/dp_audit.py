@@ -18,7 +18,7 @@ from typing import Any, get_args
 import numpy as np
 
 from atoll.privacy import dp_moments as dp
-from atoll.privacy import grid
+from atoll.privacy import grid, pairs
 from atoll.privacy.audit import audit
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
 from atoll.privacy.mechanisms import Crowd, GaussianNoise, LaplaceNoise, Part
@@ -104,6 +104,40 @@ def whole_run(seed: bytes, runs: int, plan: dp.Plan) -> Case:
     return (sides[0], sides[1]), 2 * mu - mu * mu / 2, DELTA
 
 
+def pair_run(seed: bytes, runs: int, plan: dp.Plan) -> Case:
+    """The one release of ``centre="pairs"``, by one who knows all other rows and every place.
+
+    Neighbours and places are those that the proofs call worst: a row's difference from its partner turns by
+    a right angle (replace), appears (padded places), or takes another row's place in its pair (add-remove).
+    """
+    partner, row, other = np.zeros(3), np.eye(3)[2], np.eye(3)[1]
+    if plan.neighbours == "replace":
+        neighbours = (([partner, row], [0, 1]), ([partner, other], [0, 1]))
+    elif plan.padded:
+        neighbours = (([partner, row], [0, 1]), ([partner], [0]))
+    else:
+        neighbours = (([partner, row, other], [0, 1, 2]), ([partner, other], [0, 1]))
+    sums = [pairs.contribution_of(plan, rows, np.array(places)) for rows, places in neighbours]
+    noise = plan.moments.noise
+    widths = np.repeat([part.width for part in noise.parts], [part.size for part in noise.parts])
+    spread = np.where(widths > 0, noise.sigma * widths, np.inf) ** 2
+    middle, shift = (sums[PRESENT] + sums[ABSENT]) / 2, sums[PRESENT] - sums[ABSENT]
+    sides = [
+        (sums[side] + draw_runs(noise, derive(seed, side), runs) - middle) @ (shift / spread)
+        for side in (PRESENT, ABSENT)
+    ]
+    mu = gdp_mu(plan.epsilon, DELTA) * (THIN if isinstance(plan, ThinPlan) else 1)
+    return (sides[0], sides[1]), 2 * mu - mu * mu / 2, DELTA
+
+
+PAIR_FORMS: tuple[tuple[Neighbours, bool], ...] = (
+    ("add-remove", False),
+    ("add-remove", True),
+    ("replace", False),
+)
+"""Neighbours, and whether places are padded."""
+
+
 def draw_runs(noise: GaussianNoise, seed: bytes, runs: int) -> np.ndarray:
     """One row of noise for each run, drawn together: the same sampler, called once."""
     parts = [Part(runs * part.size, part.width) for part in noise.parts]
@@ -152,6 +186,12 @@ def cases(seed: bytes, runs: int, whole_runs: int) -> Iterator[tuple[str, float,
         for neighbours in get_args(Neighbours):
             seen = whole_run(derive(seed, name, neighbours), whole_runs, made(3, 1.0, 1.0, DELTA, neighbours))
             yield f"{name}, {neighbours}", 1.0, made is ThinPlan, seen
+    for made, name in ((dp.Plan, "pairs"), (ThinPlan, "pairs, a third of it")):
+        for neighbours, padded in PAIR_FORMS:
+            plan = made(3, 1.0, 1.0, DELTA, neighbours, centre="pairs", padded=padded)
+            seen = pair_run(derive(seed, name, neighbours, int(padded)), runs, plan)
+            label = f"{name}, {'padded' if padded else neighbours}"
+            yield label, 1.0, made is ThinPlan, seen
 
 
 def main() -> int:

@@ -101,8 +101,8 @@ def top(matrix: np.ndarray, k: int) -> np.ndarray:
 
 
 METHODS: dict[str, Method] = {
-    OURS: staged(TEN),
-    "ours: trusted curator": staged(CURATOR),
+    OURS: staged(TEN, rows="normalise"),
+    "ours: trusted curator": staged(CURATOR, rows="normalise"),
     "ours: rows=clip, 10 islands": staged(TEN, rows="clip"),
     "joint release, curator": joint("frobenius"),
     "joint release, triangle noise": joint("triangle"),

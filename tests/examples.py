@@ -226,13 +226,23 @@ def dpdpca(
     return Example(study, islands)
 
 
-def private_pppca() -> Example:
+def with_capacities(example: Example, places: int = 16) -> Example:
+    """Every island declares that it could have so many rows."""
+    for island in example.islands.values():
+        island.capacity = places
+    return example
+
+
+PAIRS: dict[str, Any] = {"centre": "pairs", "row_norm": None}
+
+
+def private_pppca(**parameters: Any) -> Example:
     example = pppca(n_islands=4)
     frames_without_label = {name: part.drop(columns="outcome") for name, part in frames(4).items()}
     return Example(
         structs.replace(
             example.study,
-            parameters={"n_components": 2, "epsilon": 5.0, "delta": 1e-5, "row_norm": 10.0},
+            parameters={"n_components": 2, "epsilon": 5.0, "delta": 1e-5, "row_norm": 10.0, **parameters},
             release={
                 "components": ("provider", "consumer"),
                 "explained_variance": ("consumer",),
@@ -284,5 +294,10 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "dpdpca-centred": lambda: dpdpca(assume_centered=True, noise="local"),
     "dpdpca-paper": lambda: dpdpca("paillier", calibration="paper"),
     "dpdpca-paper-free": lambda: dpdpca("paillier", calibration="paper", mask="free", noise="wishart"),
+    "dpdpca-pairs": lambda: dpdpca(**PAIRS),
+    "dpdpca-pairs-padded": lambda: with_capacities(dpdpca(**PAIRS, padded=True)),
+    "dpdpca-pairs-replace": lambda: dpdpca("masks", {"dropouts": 1}, **PAIRS, neighbours="replace"),
+    "dpdpca-pairs-pure": lambda: dpdpca("lattice", **PAIRS, delta=None, epsilon=20.0),
     "pppca-private": private_pppca,
+    "pppca-private-pairs": lambda: private_pppca(**PAIRS),
 }

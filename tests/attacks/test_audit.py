@@ -5,10 +5,10 @@ from typing import get_args
 
 import numpy as np
 import pytest
-from benchmarks.dp_audit import ThinPlan, whole_run
+from benchmarks.dp_audit import PAIR_FORMS, ThinPlan, draw_runs, pair_run, whole_run
 
 from atoll.privacy import dp_moments as dp
-from atoll.privacy import grid
+from atoll.privacy import grid, pairs
 from atoll.privacy.audit import audit, score_bounds
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_epsilon, gdp_mu
 from atoll.privacy.mechanisms import Crowd, GaussianNoise, LaplaceNoise, Part
@@ -125,6 +125,45 @@ def test_whole_runs_stay_below_their_epsilon_unless_their_noise_is_thin(kind, ca
     mu = gdp_mu(plan.epsilon, DELTA) * (3 if caught else 1)
     apart = (sides[0].mean() - sides[1].mean()) / sides[1].std()
     assert 0.8 * mu < apart < mu + 4 * math.sqrt(2 / WHOLE_RUNS)
+
+
+@pytest.mark.parametrize(("neighbours", "padded"), PAIR_FORMS)
+@pytest.mark.parametrize(("kind", "caught"), [(dp.Plan, False), (ThinPlan, True)], ids=["ours", "a third"])
+def test_pairs_stay_below_their_epsilon_unless_their_noise_is_thin(kind, caught, neighbours, padded):
+    """Seen by one who knows all other rows, and in which places all of them stand."""
+    plan = kind(3, 1.0, 1.0, DELTA, neighbours, centre="pairs", padded=padded)
+    sides, threshold, delta = pair_run(SEED, FEWER_RUNS, plan)
+    assert (audit(*sides, threshold, delta).epsilon_at_least > plan.epsilon) == caught
+    # The sides are as far apart as Gaussian DP allows: the neighbours are the worst there are.
+    mu = gdp_mu(plan.epsilon, DELTA) * (3 if caught else 1)
+    apart = (sides[0].mean() - sides[1].mean()) / sides[1].std()
+    assert apart == pytest.approx(mu / 1.001, abs=5 * math.sqrt(2 / FEWER_RUNS))
+
+
+def test_pairs_in_the_order_of_the_table_are_caught(monkeypatch):
+    """A row removed at the head of the table makes every pair behind it another one; drawn places do not."""
+    stairs = np.cumsum([np.eye(3)[step % 2] for step in range(41)], axis=0)
+    plan, runs = dp.Plan(3, 1.0, 1.0, DELTA, centre="pairs"), 500
+
+    def bound() -> float:
+        """What an attacker shows who presumes that the table was taken in its order."""
+        in_order = [pairs.contribution_of(plan, rows, np.arange(len(rows))) for rows in (stairs, stairs[1:])]
+        noise = plan.moments.noise
+        widths = np.repeat([part.width for part in noise.parts], [part.size for part in noise.parts])
+        weights = (in_order[0] - in_order[1]) / (noise.sigma * widths) ** 2
+        sides = []
+        for side, rows in enumerate((stairs, stairs[1:])):
+            drawn = draw_runs(noise, derive(SEED, "order", side), runs)
+            sums = [
+                pairs.pair_contribution(plan, rows, len(rows), derive(SEED, "places", side, run))
+                for run in range(runs)
+            ]
+            sides.append((np.array(sums) + drawn - (in_order[0] + in_order[1]) / 2) @ weights)
+        return audit(*sides, 0.0, DELTA).epsilon_at_least
+
+    assert bound() < 1.0
+    monkeypatch.setattr(pairs, "draw_places", lambda _seed, rows, _capacity: np.arange(rows))
+    assert bound() > 3.0
 
 
 # --- the audit itself ------------------------------------------------------------------------------------

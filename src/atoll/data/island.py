@@ -22,7 +22,8 @@ class Island:
     """A named table, made by one of the ``from_...`` methods.
 
     ``identity``: the data set as its owner knows it, whatever file holds it now; private releases are
-    booked under it, in ``ledger``.
+    booked under it, in ``ledger``. ``capacity``: as many rows as the table could ever have, declared by its
+    owner and never taken from the rows; a private study that takes rows in pairs may ask for it.
     """
 
     def __init__(
@@ -34,10 +35,12 @@ class Island:
         source: Path | None = None,
         identity: str | None = None,
         ledger: Ledger | None = None,
+        capacity: int | None = None,
     ) -> None:
         self.name = name
         self.identity = identity
         self.ledger = ledger
+        self.capacity = _checked_capacity(name, capacity)
         self.source = source
         self._table = table
         self.named = columns is not None
@@ -69,22 +72,31 @@ class Island:
         columns: Sequence[str] | None = None,
         name: str = "island",
         identity: str | None = None,
+        capacity: int | None = None,
     ) -> Island:
         """A two-dimensional array; columns are x0, x1, ... unless named."""
         table = _as_table(array, name)
         if columns is not None and len(columns) != table.shape[1]:
             raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
-        return cls(table, name=name, columns=columns, identity=identity)
+        return cls(table, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
-    def from_frame(cls, frame: Any, *, name: str = "island", identity: str | None = None) -> Island:
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        name: str = "island",
+        identity: str | None = None,
+        capacity: int | None = None,
+    ) -> Island:
         """A pandas or polars frame."""
         if type(frame).__module__.split(".")[0] == "polars":
             frame = frame.collect() if hasattr(frame, "collect") else frame
             frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
         if not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
-        return cls(frame, name=name, columns=[str(column) for column in frame.columns], identity=identity)
+        columns = [str(column) for column in frame.columns]
+        return cls(frame, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
@@ -252,6 +264,14 @@ def _read_npz(path: Path) -> pd.DataFrame:
     return frame
 
 
+def _checked_capacity(name: str, capacity: int | None) -> int | None:
+    if capacity is None:
+        return None
+    if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
+        raise ParameterError(f"{name}: capacity={capacity!r} must be a whole number from 1")
+    return int(capacity)
+
+
 _READERS = {".csv": Island.from_csv, ".parquet": Island.from_parquet, ".npz": Island.from_npz}
 
 
@@ -265,6 +285,7 @@ def as_island(name: str, data: Any) -> Island:
             source=data.source,
             identity=data.identity,
             ledger=data.ledger,
+            capacity=data.capacity,
         )
     if isinstance(data, str | Path):
         path = Path(data)

@@ -27,9 +27,11 @@ from atoll.estimators.privacy_options import (
     PRIVACY_OPTIONS,
     accounts,
     booked,
+    pair_parameters,
     privacy_parameters,
     variances_of,
 )
+from atoll.estimators.sklearn_twin import twin_of
 from atoll.protocols.base import MIN_ISLANDS, Learned
 from atoll.protocols.sfpca.parameters import VERTICAL
 from atoll.runtime.execute import Run
@@ -47,7 +49,7 @@ _USED = {
 }
 """The options that mean something to each protocol."""
 
-_NOT_IN_THE_PAPERS = ("ledger", "assume_centered")
+_NOT_IN_THE_PAPERS = ("ledger", "assume_centered", "centre")
 """What ``calibration="paper"`` has no place for."""
 
 _SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
@@ -81,7 +83,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         "sfpca", ``bounds`` may take its place.
     rows : "normalise" or "clip"
         With epsilon: around the private centre every row counts with length one, or is cut at a
-        privately chosen radius.
+        privately chosen radius. "clip" keeps a little more from some 5,000 rows on, and less below 2,000.
     neighbours : "add-remove" or "replace"
         With epsilon: whether the presence of a row is hidden, or only its content. Numbers of rows are
         public in "sfpca", where it is always "replace".
@@ -95,6 +97,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     assume_centered : bool
         With epsilon: the mean is known to be zero (with "sfpca", the middle of ``bounds``). Nothing is spent
         on it, and the components are those of rows as they are.
+    centre : "mean" or "pairs"
+        With epsilon and "dpdpca" or "pppca": part of the budget buys a private mean, around which rows
+        count; or every island draws its rows into pairs, whose differences of length one count, and nothing
+        is spent on a mean. "pairs" needs no ``row_norm``. It suits small tables, small epsilons and a
+        ``row_norm`` that is far wider than the rows. Declare ``Island.from_array(X, capacity=...)`` for less
+        noise with "add-remove" neighbours.
     ledger : path or Ledger, optional
         Where each island's spending is booked under its identity; in memory unless named.
     dropouts : int
@@ -111,6 +119,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         With epsilon, rows outside the ball around this box are cut to it.
     engine : LocalEngine, optional
         Where the roles run.
+
+    With ``centre="pairs"`` there is no ``mean_``: nobody knows it. ``transform`` then projects rows as they
+    are: all scores are shifted by the same unknown amounts, and distances between them are right.
 
     With ``protocol="sfpca"`` there is no ``mean_``: it is not released. ``offset_`` (components times mean)
     takes its place, and gives it where there are as many components as columns. ``certificate_`` says how
@@ -149,6 +160,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         noise: str = "distributed",
         colluders: int = 1,
         assume_centered: bool = False,
+        centre: str = "mean",
         dropouts: int = 0,
         ledger: Any = None,
         variant: str = "fast",
@@ -174,6 +186,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.noise = noise
         self.colluders = colluders
         self.assume_centered = assume_centered
+        self.centre = centre
         self.dropouts = dropouts
         self.ledger = ledger
         self.variant = variant
@@ -197,6 +210,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         used = (*_USED[self.protocol], *_SUM_OPTIONS.get(self.secure_sum, ()))
         if self.protocol in ("pppca", "sfpca") and self.epsilon is not None:
             used = (*used, *PRIVACY_OPTIONS)
+        if self.protocol == "sfpca":  # whose offset needs a mean
+            used = tuple(name for name in used if name != "centre")
         if self._is_the_papers():
             used = tuple(name for name in used if name not in _NOT_IN_THE_PAPERS)
         refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
@@ -272,7 +287,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             parameters={
                 "n_components": _plain(self.n_components),
                 "standardize": bool(self.standardize),
-                **(privacy_parameters(self) if self._is_private() else {}),
+                **(privacy_parameters(self) | pair_parameters(self, islands) if self._is_private() else {}),
             },
             release=release if joint else {"models": ("provider",)},
         )
@@ -290,6 +305,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 "n_components": _plain(self.n_components),
                 "calibration": self.calibration,
                 **privacy_parameters(self),
+                **pair_parameters(self, islands),
             },
             release={
                 "components": ("owner", "data_user"),
@@ -330,7 +346,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             take_sfpca(self)
             return
         self.components_ = np.array(result["components"])
-        self.mean_ = np.array(result["mean"])
+        if result["mean"] is not None:
+            self.mean_ = np.array(result["mean"])
         self.scale_ = None if result["scale"] is None else np.array(result["scale"])
         self.explained_variance_ = np.array(result["explained_variance"])
         self.total_variance_ = float(result["total_variance"])
@@ -367,7 +384,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         X = validate_data(self, X, dtype=np.float64, reset=False)
         if self.protocol == "sfpca":
             return np.asarray(X @ self.components_.T - self.offset_)
-        return np.asarray((X - self.mean_) @ self._weights().T)
+        return self._projected(X)
 
     def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
         """Fit, and project each island's own rows: a list, island by island (the same for all islands
@@ -386,8 +403,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             return [self.scores_[name] for name in tables]
         columns = getattr(self, "feature_names_in_", None)
         return [
-            (table.features(table.columns if columns is None else tuple(columns)) - self.mean_)
-            @ self._weights().T
+            self._projected(table.features(table.columns if columns is None else tuple(columns)))
             for table in tables.values()
         ]
 
@@ -403,12 +419,21 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """A fitted scikit-learn PCA; standardised, a pipeline of StandardScaler and PCA."""
         self._check_joint_model()
         self._check_mean("to_sklearn")
-        return to_sklearn(self)
+        return twin_of(self)
+
+    def _projected(self, X: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Scores; not centred where the mean is unknown (``centre="pairs"``)."""
+        return np.asarray((X - self.mean_ if hasattr(self, "mean_") else X) @ self._weights().T)
 
     def _weights(self) -> npt.NDArray[np.float64]:
         return self.components_ if self.scale_ is None else self.components_ / self.scale_
 
     def _check_mean(self, what: str) -> None:
+        if self.centre == "pairs":
+            raise NotReleased(
+                f"{what} needs the mean of each column, which centre='pairs' spends nothing on",
+                hint="transform works without it; centre='mean' gives a private mean",
+            )
         if self.protocol == "sfpca":
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' does not release",
@@ -459,28 +484,3 @@ def _project(table: Island, model: dict[str, Any]) -> npt.NDArray[np.float64]:
     X = table.features(model["columns"] or table.columns)
     weights = model["components"] if model["scale"] is None else model["components"] / model["scale"]
     return np.asarray((X - model["mean"]) @ weights.T)
-
-
-def to_sklearn(fitted: PCA) -> Any:
-    """The scikit-learn twin of a fitted estimator."""
-    import sklearn.decomposition
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    twin = sklearn.decomposition.PCA(n_components=fitted.n_components_, svd_solver="covariance_eigh")
-    for name in ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"):
-        setattr(twin, name, getattr(fitted, name).copy())
-    twin.mean_ = fitted.mean_.copy() if fitted.scale_ is None else np.zeros_like(fitted.mean_)
-    twin.n_components_, twin.n_samples_ = fitted.n_components_, fitted.n_samples_
-    twin.n_features_in_, twin.noise_variance_ = fitted.n_features_in_, fitted.noise_variance_
-    names = getattr(fitted, "feature_names_in_", None)
-    if fitted.scale_ is None:
-        if names is not None:
-            twin.feature_names_in_ = names
-        return twin
-    scaler = StandardScaler()
-    scaler.mean_, scaler.scale_, scaler.var_ = fitted.mean_.copy(), fitted.scale_.copy(), fitted.scale_**2
-    scaler.n_features_in_, scaler.n_samples_seen_ = fitted.n_features_in_, fitted.n_samples_
-    if names is not None:
-        scaler.feature_names_in_ = names
-    return make_pipeline(scaler, twin)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
+from atoll.privacy.dp_moments import CentreChoice
 from atoll.privacy.ledger import Account, Ledger
 
 PRIVACY_OPTIONS = (
@@ -22,6 +23,7 @@ PRIVACY_OPTIONS = (
     "noise",
     "colluders",
     "assume_centered",
+    "centre",
     "ledger",
 )
 
@@ -34,7 +36,10 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
         raise ParameterError(
             f"protocol={estimator.protocol!r} needs an epsilon", hint="epsilon=1.0, delta=1e-5, row_norm=..."
         )
-    if estimator.row_norm is None and estimator.protocol != "sfpca":  # which has bounds too
+    if estimator.centre not in get_args(CentreChoice):
+        raise ParameterError(f"centre={estimator.centre!r} must be 'mean' or 'pairs'")
+    # SF-PCA has bounds too; differences of length one need no bound.
+    if estimator.row_norm is None and estimator.protocol != "sfpca" and estimator.centre == "mean":
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
@@ -53,8 +58,27 @@ def privacy_parameters(estimator: Any) -> dict[str, Any]:
     return parameters | _noise(estimator)
 
 
+def pair_parameters(estimator: Any, tables: Mapping[str, Island]) -> dict[str, Any]:
+    """How rows are centred; padded where the islands declare capacities and a row's presence is hidden."""
+    if estimator.centre != "pairs":
+        return {}
+    declared = [name for name, table in tables.items() if table.capacity is not None]
+    if estimator.neighbours != "add-remove" or not declared:
+        return {"centre": "pairs"}
+    missing = [name for name in tables if name not in declared]
+    if missing:
+        raise ParameterError(
+            f"{', '.join(declared)} declares a capacity, {', '.join(missing)} does not: the noise is for "
+            "islands that all do, or for none",
+            hint="Island.from_array(X, capacity=...) for every island",
+        )
+    return {"centre": "pairs", "padded": True}
+
+
 def variances_of(estimator: Any) -> str:
     """Of which rows the explained variances are."""
+    if estimator.centre == "pairs":
+        return "unit differences of rows"
     return "normalised rows" if estimator.rows == "normalise" else "cut rows"
 
 

@@ -9,6 +9,7 @@
 | tails.py         | how far noise on a matrix reaches, for the masks that hide it                       |
 | grid.py          | rows cut, quantised toward zero and multiplied in exact integers                    |
 | dp_moments.py    | private mean, radius and second moments, step by step around any secure sum         |
+| pairs.py         | the one stage without a mean: unit differences of row pairs                        |
 | joint_moments.py | the one-round alternative: second moments, sum and count together                  |
 | rehearsal.py     | all stages in one process with a plain sum, for benchmarks and audits              |
 | audit.py         | a lower bound on the epsilon that a mechanism really has                           |

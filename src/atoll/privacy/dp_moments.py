@@ -12,6 +12,9 @@ public numbers alone. The stages:
 4. ``moments``        rows around the centre, normalised (``rows="normalise"``: spatial signs) or cut at
                       the radius; sum of x x^T.
 
+With ``centre="pairs"`` there is one stage only, ``moments`` of unit differences of row pairs: its steps
+stand in ``privacy.pairs``.
+
 Budgets are shares of mu^2 (Gaussian) or of epsilon (pure, when the study gives no delta).
 
 Neighbours ``add-remove``: the number of rows is private and carries noise. ``replace``: it is public,
@@ -50,6 +53,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Sum = npt.ArrayLike  # what a secure sum returns: integers of any width
 Rows = Literal["normalise", "clip"]
+CentreChoice = Literal["mean", "pairs"]
 
 _STAGE_DOMAIN = "atoll/privacy/stage/v1"
 
@@ -57,6 +61,9 @@ _STAGE_DOMAIN = "atoll/privacy/stage/v1"
 COUNT_UNITS = grid.ROW_UNITS
 # One row counts as this much of a row norm in the first mean: balances the noise on N against that on v.
 COUNT_WEIGHT = 0.5
+
+# One row counts as this much of a pair where pairs are released: a little, so that the pairs keep 99.5%.
+PAIR_COUNT_WEIGHT = 0.1
 
 FIRST_MEAN_SHARE = 0.10
 SECOND_MEAN_SHARE = 0.10
@@ -99,6 +106,10 @@ class Plan:
     rows: Rows = "normalise"
     crowd: Crowd = CURATOR
     assume_centered: bool = False
+    centre: CentreChoice = "mean"
+    padded: bool = False
+    """With ``centre="pairs"`` and ``add-remove``: every owner draws its pairs among as many places as it
+    declared, of which some are empty. One row more or less then changes a pair by filling a place."""
 
     def __post_init__(self) -> None:
         if self.row_norm is None or not (math.isfinite(self.row_norm) and self.row_norm > 0):
@@ -110,9 +121,30 @@ class Plan:
             raise ParameterError(f"features must be at least 1, got {self.features}")
         if self.rows not in get_args(Rows):
             raise ParameterError(f"rows must be one of {', '.join(get_args(Rows))}, got {self.rows!r}")
+        if self.centre not in get_args(CentreChoice):
+            choices = ", ".join(get_args(CentreChoice))
+            raise ParameterError(f"centre must be one of {choices}, got {self.centre!r}")
+        self._check_pairs()
         sensitivity.check_neighbours(self.neighbours)
         check_epsilon(self.epsilon)
         self._budget(1.0)  # refuses a wrong delta now rather than in the first stage
+
+    def _check_pairs(self) -> None:
+        if self.padded and (self.centre != "pairs" or self.neighbours != "add-remove"):
+            raise ParameterError(
+                "padded means something with centre='pairs' and neighbours='add-remove' only",
+                hint="leave it out: elsewhere no pair depends on how many rows there are",
+            )
+        if self.centre == "pairs" and self.assume_centered:
+            raise ParameterError(
+                "assume_centered means nothing with centre='pairs', which needs no mean",
+                hint="leave one of the two out",
+            )
+        if self.centre == "pairs" and self.rows != "normalise":
+            raise ParameterError(
+                f"rows={self.rows!r} means nothing with centre='pairs', whose differences have length one",
+                hint="leave rows out, or centre='mean'",
+            )
 
     def _budget(self, share: float) -> Cost:
         if self.delta is None:
@@ -135,6 +167,8 @@ class Plan:
     @property
     def moments_share(self) -> float:
         """What the stages before leave over."""
+        if self.centre == "pairs":
+            return 1.0
         left = 1.0 - (RADIUS_SHARE if self.rows == "clip" else 0.0)
         if not self.assume_centered:
             return left - FIRST_MEAN_SHARE - SECOND_MEAN_SHARE
@@ -176,6 +210,8 @@ class Plan:
 
     @property
     def moments(self) -> Stage:
+        if self.centre == "pairs":
+            return self._pair_moments()
         one = float(grid.ROW_UNITS)
         l1 = sensitivity.second_moments_triangle_l1(one, self.features, self.neighbours)
         # In the 1-norm the off-diagonal of a triangle counts once; one scale for all entries.
@@ -185,9 +221,31 @@ class Plan:
         frobenius = sensitivity.second_moments_frobenius(one, self.neighbours)
         return self._stage("second moments", self.moments_share, frobenius, l1, parts)
 
+    def _pair_moments(self) -> Stage:
+        """Second moments of unit differences and, beside them, the number of rows.
+
+        docs/explanation/pairs.md proves both sensitivities.
+        """
+        one = float(grid.ROW_UNITS)
+        # A count is 2^20 times coarser than second moments; in their units one row weighs PAIR_COUNT_WEIGHT.
+        weight = PAIR_COUNT_WEIGHT * grid.MOMENT_UNITS if self.private_count else 0.0
+        width = COUNT_UNITS / weight if self.private_count else 0.0
+        moments = symmetric_parts(self.features) if self.delta is not None else (
+            Part(grid.triangle_size(self.features)),
+        )  # fmt: skip
+        return self._stage(
+            "pair moments",
+            self.moments_share,
+            math.hypot(sensitivity.pair_moments_frobenius(one, padded=self.padded), weight),
+            sensitivity.pair_moments_triangle_l1(one, self.features, padded=self.padded) + weight,
+            (*moments, Part(1, width)),
+        )
+
     @property
     def stages(self) -> tuple[Stage, ...]:
         """All releases of a run, in order: what the ledger is debited."""
+        if self.centre == "pairs":
+            return (self.moments,)
         found = [self.first_mean]
         if not self.assume_centered:
             found.append(self.second_mean)
@@ -290,12 +348,17 @@ def finish_radius(plan: Plan, centre: Centre, total: Sum) -> Centre:
 
 @dataclass(frozen=True)
 class PrivateMoments:
-    """Noisy sum of x x^T around the centre, in the data's units (or in unit rows), and its noise."""
+    """Noisy sum of x x^T around the centre, in the data's units (or in unit rows), and its noise.
+
+    ``count``: how many summands the matrix has. ``samples``: how many rows there are; as many, unless
+    the summands are pairs.
+    """
 
     matrix: Floats
     count: float
     sigma: float
     rows: Rows
+    samples: float
 
 
 def moments_contribution(plan: Plan, rows: npt.ArrayLike, centre: Centre) -> Integers:
@@ -308,7 +371,8 @@ def moments_contribution(plan: Plan, rows: npt.ArrayLike, centre: Centre) -> Int
 
 def finish_moments(plan: Plan, centre: Centre, total: Sum, present: int | None = None) -> PrivateMoments:
     matrix = grid.unpack_triangle(total, plan.features) * moment_unit(plan, centre)
-    return PrivateMoments(matrix, centre.count, moment_deviation(plan, centre, present), plan.rows)
+    sigma = moment_deviation(plan, centre, present)
+    return PrivateMoments(matrix, centre.count, sigma, plan.rows, samples=centre.count)
 
 
 def moment_unit(plan: Plan, centre: Centre) -> float:
@@ -319,7 +383,12 @@ def moment_unit(plan: Plan, centre: Centre) -> float:
 
 def moment_deviation(plan: Plan, centre: Centre, present: int | None = None) -> float:
     """sigma of the summed second moments: sqrt(2) times the noise's deviation off the diagonal."""
-    sigma = plan.moments.noise.deviation_of_sum(0, present) * moment_unit(plan, centre)
+    return moment_sigma(plan, present) * moment_unit(plan, centre)
+
+
+def moment_sigma(plan: Plan, present: int | None = None) -> float:
+    """The same in grid units."""
+    sigma = plan.moments.noise.deviation_of_sum(0, present)
     # The spectrum of a symmetric noise matrix is set by its off-diagonal entries.
     return sigma * math.sqrt(2.0) if plan.delta is None else sigma
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.privacy import dp_moments as dp
+from atoll.privacy import pairs
 from atoll.privacy.mechanisms import GaussianNoise
 from atoll.randomness import derive
 
@@ -23,7 +24,8 @@ Integers = npt.NDArray[np.int64]
 class Rehearsal:
     """What everybody sees of a run: the noisy sum of every stage, and what follows from it."""
 
-    centre: dp.Centre
+    centre: dp.Centre | None
+    """None where rows are taken in pairs: then there is none."""
     moments: dp.PrivateMoments
     sums: dict[str, Integers]
 
@@ -33,12 +35,17 @@ class Rehearsal:
 
 
 def rehearse(
-    plan: dp.Plan, islands: Sequence[npt.ArrayLike], seed: bytes, *, at_once: bool = False
+    plan: dp.Plan,
+    islands: Sequence[npt.ArrayLike],
+    seed: bytes,
+    *,
+    at_once: bool = False,
+    capacities: Sequence[int] | None = None,
 ) -> Rehearsal:
     """One run; ``seed`` stands for the owners' separate randomness.
 
     ``at_once``: Gaussian noise of all owners as one draw of its variance; then the rows may stand in fewer
-    tables than there are owners.
+    tables than there are owners. ``capacities``: of the islands, where the plan pads pairs.
     """
     sums: dict[str, Integers] = {}
 
@@ -50,6 +57,13 @@ def rehearse(
         sums[stage.name] = np.sum([*contributions, *shares], axis=0)
         return sums[stage.name]
 
+    if plan.centre == "pairs":
+        places = capacities or [len(np.asarray(rows)) for rows in islands]
+        paired = [
+            pairs.pair_contribution(plan, rows, places[owner], derive(seed, "pairs", owner))
+            for owner, rows in enumerate(islands)
+        ]
+        return Rehearsal(None, pairs.finish_pairs(plan, add_up(plan.moments, paired)), sums)
     first = add_up(plan.first_mean, [dp.first_mean_contribution(plan, rows) for rows in islands])
     centre = dp.finish_first_mean(plan, first)
     if plan.assume_centered:

@@ -46,6 +46,21 @@ def second_moments_triangle_l1(bound: float, features: int, neighbours: Neighbou
     return once if neighbours == "add-remove" else 2.0 * once
 
 
+def pair_moments_frobenius(bound: float, *, padded: bool) -> float:
+    """sum u u^T over the differences u of disjoint row pairs: one pair changes, by sqrt(2) B^2 at most.
+
+    ``padded`` (add/remove): places for rows are drawn among more than there are rows, and a row more or
+    less fills or empties one: a pair appears or disappears, which is B^2. Proofs: docs/explanation/pairs.md.
+    """
+    return bound * bound if padded else math.sqrt(2.0) * bound * bound
+
+
+def pair_moments_triangle_l1(bound: float, features: int, *, padded: bool) -> float:
+    """The same in the 1-norm of the upper triangle."""
+    once = (features + 1) / 2.0 * bound * bound
+    return once if padded else 2.0 * once
+
+
 def histogram_l2(neighbours: Neighbours) -> float:
     """A row stands in one bin; replaced, it may change two."""
     return 1.0 if neighbours == "add-remove" else math.sqrt(2.0)

@@ -27,7 +27,7 @@ from atoll.errors import ParameterError, StudyError
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
 from atoll.protocols import dpdpca_paper as paper
-from atoll.protocols import handshake
+from atoll.protocols import handshake, private_pairs
 from atoll.protocols import private_release as private
 from atoll.protocols.base import Disclosure, Expectation, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.decompose import check_components
@@ -64,6 +64,8 @@ def asked(p: DPDPCAParameters) -> Private:
         "local" if noise == "local" else "distributed",
         p.colluders,
         p.assume_centered,
+        p.centre,
+        p.padded,
     )
 
 
@@ -86,12 +88,13 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     plan = plan_of(study, p, len(agreed.names))
+    capacity = private_pairs.checked_capacity(plan, X, island)
     sums = private.open_session(net, study, record, plan, owners, user, study.the(PROXY))
     await sums.open()
     debits.debit(await net.compute(private.fingerprint, X))
     # R^l, v^l and N^l, each with its share of G'  (Alg 1, l.1 and l.8)
-    centre = await private.contribute(net, sums, plan, X, user, record)
-    known = {"private_centre": centre.point, "noisy_count": centre.count}
+    centre = await private.contribute(net, sums, plan, X, user, record, capacity)
+    known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, user, agreed.names))
 
 
@@ -122,7 +125,7 @@ async def data_user(net: Network, study: Study, island: Island | None, record: R
     moments, centre = await private.receive(net, sums, plan, owners)  # Alg 1, l.11
     names = agreed.names if agreed.named else None
     model, variances = await net.compute(private.decompose_private, moments, centre, p.n_components, names)
-    n = max(1, round(moments.count))
+    n = max(1, round(moments.samples))
     here = [address for address in owners if address in sums.present]
     count = SampleCount(n, tuple(address.party for address in here))
     await send_released(net, study, here, model, variances, count)
@@ -151,9 +154,10 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROXY, "each island's column names", (handshake.Columns,)),
         Disclosure(DATA_USER, "the agreed column names", (handshake.AgreedColumns,)),
     ]
-    said += _paper_learns(p) if p.calibration == "paper" else _private_learns(method)
+    said += _paper_learns(p) if p.calibration == "paper" else _private_learns(method, p.centre)
+    centre = "without a centre" if p.centre == "pairs" else "and the centre"
     for output, words, message in (
-        ("components", "the components and the centre", Model),
+        ("components", f"the components {centre}", Model),
         ("explained_variance", f"explained and total variance ({_variance_of(p)})", Variances),
         ("n_samples", "the number of rows, " + ("exact" if _exact_count(p) else "noisy"), SampleCount),
     ):
@@ -162,12 +166,12 @@ def learns(study: Study) -> list[Disclosure]:
     return said
 
 
-def _private_learns(method: type[secure_sums.SecureSum]) -> list[Disclosure]:
+def _private_learns(method: type[secure_sums.SecureSum], centre: str) -> list[Disclosure]:
     said = [
         Disclosure(
             OWNER, "keys and blinded parts of the secure sum, which it cannot open", method.to_contributors
         ),
-        *private.disclosures(OWNER, DATA_USER, method),
+        *private.disclosures(OWNER, DATA_USER, method, centre),
     ]
     if method.has_adder:
         said.append(Disclosure(PROXY, "ciphertexts that it cannot open", method.to_adder))
@@ -190,6 +194,8 @@ def _paper_learns(p: DPDPCAParameters) -> list[Disclosure]:
 
 
 def _variance_of(p: DPDPCAParameters) -> str:
+    if p.centre == "pairs":
+        return "of differences of rows, of length one"
     return "of rows normalised to length one" if p.rows == "normalise" else "of cut rows"
 
 
@@ -279,6 +285,10 @@ def _check_paper(study: Study, p: DPDPCAParameters) -> None:
         raise ParameterError(
             "assume_centered means nothing to calibration='paper', which spends nothing on a mean",
             hint="leave it out",
+        )
+    if p.centre != "mean" or p.padded:
+        raise ParameterError(
+            "centre='pairs' means nothing to calibration='paper', which has no such form", hint="leave it out"
         )
     if p.noise in (None, "gaussian") and p.delta is None:
         raise ParameterError("the paper's Gaussian mechanism needs a delta", hint="delta=1e-5, for example")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from atoll.privacy.dp_moments import Rows
+from atoll.privacy.dp_moments import CentreChoice, Rows
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import Output
 from atoll.protocols.released import OUTPUTS as PCA_OUTPUTS
@@ -20,14 +20,15 @@ OUTPUTS = {
         PCA_OUTPUTS["components"].values,
         _RECEIVERS,
         DATA_USER,
-        "the principal components, with the column names and the private centre that project new rows",
+        "the principal components, with the column names and, unless rows are taken in pairs, the private "
+        "centre that project new rows",
     ),
     "explained_variance": Output(
         PCA_OUTPUTS["explained_variance"].values,
         _RECEIVERS,
         DATA_USER,
         "how much variance each component explains, and the total: of rows normalised to length one, "
-        "or of rows cut at a radius, as the study's `rows` says",
+        "or of rows cut at a radius, as the study's `rows` says; or of differences of rows (`centre`)",
     ),
     "n_samples": Output(
         ("n_samples",), _RECEIVERS, DATA_USER, "the number of rows of all islands together, noisy if private"
@@ -39,7 +40,8 @@ class DPDPCAParameters(Parameters, frozen=True):
     """``delta`` left out: pure epsilon. ``row_norm``: public bound on a row's norm.
 
     ``noise``: "distributed" or "local"; with calibration="paper" the mechanism that the proxy draws from,
-    "gaussian" unless said otherwise. ``mask`` (paper only): how the proxy hides v, by a multiple of N as
+    "gaussian" unless said otherwise. ``centre``: "pairs" takes rows in pairs, without a mean; ``padded``:
+    owners then declare a capacity. ``mask`` (paper only): how the proxy hides v, by a multiple of N as
     printed, or "free".
     """
 
@@ -54,4 +56,6 @@ class DPDPCAParameters(Parameters, frozen=True):
     noise: Literal["distributed", "local", "gaussian", "laplace", "wishart"] | None = None
     colluders: int = 1
     assume_centered: bool = False
+    centre: CentreChoice = "mean"
+    padded: bool = False
     mask: Literal["multiple", "free"] = "multiple"

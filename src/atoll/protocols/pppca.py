@@ -32,7 +32,7 @@ from atoll.data.statistics import Moments, about, from_triangle, moments, triang
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Compared, Network, Record
-from atoll.privacy.dp_moments import Rows
+from atoll.privacy.dp_moments import CentreChoice, Rows
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import checked, handshake, pppca_private
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
@@ -79,6 +79,8 @@ class PPPCAParameters(Parameters, frozen=True):
     noise: Literal["distributed", "local"] = "distributed"
     colluders: int = 1
     assume_centered: bool = False
+    centre: CentreChoice = "mean"
+    padded: bool = False
 
 
 # ---- messages ----
@@ -231,9 +233,8 @@ def _asked(p: PPPCAParameters) -> Private | None:
     """The private release that the study asks for, if it does."""
     if p.epsilon is None:
         return None
-    return Private(
-        p.epsilon, p.delta, p.row_norm, p.rows, p.neighbours, p.noise, p.colluders, p.assume_centered
-    )
+    noise = (p.noise, p.colluders, p.assume_centered, p.centre, p.padded)
+    return Private(p.epsilon, p.delta, p.row_norm, p.rows, p.neighbours, *noise)
 
 
 def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
@@ -280,8 +281,8 @@ def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
-    if _asked(study.read_parameters(PPPCAParameters)) is not None:
-        return pppca_private.learns(study)
+    if (asked := _asked(study.read_parameters(PPPCAParameters))) is not None:
+        return pppca_private.learns(study, asked)
     method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
@@ -417,7 +418,10 @@ def _check_privacy(study: Study, p: PPPCAParameters) -> None:
             )
 
 
-_PRIVATE_ONLY = ("delta", "row_norm", "rows", "neighbours", "noise", "colluders", "assume_centered")
+_PRIVATE_ONLY = (
+    *("delta", "row_norm", "rows", "neighbours", "noise", "colluders"),
+    *("assume_centered", "centre", "padded"),
+)
 
 
 def terms(study: Study) -> PrivacyTerms | None:

@@ -13,7 +13,7 @@ from atoll import fixedpoint, secure_sums
 from atoll.data.island import Island
 from atoll.errors import ParameterError, StudyError
 from atoll.network import Network, Record
-from atoll.protocols import handshake
+from atoll.protocols import handshake, private_pairs
 from atoll.protocols import private_release as private
 from atoll.protocols.base import Disclosure, Expectation, Learned, PrivacyTerms, learned
 from atoll.protocols.decompose import check_components
@@ -49,11 +49,12 @@ async def provider(
     agreed = await handshake.announce(net, island, server, columns, label)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     plan = private.plan_of(study, asked, len(providers), len(agreed.names))
+    capacity = private_pairs.checked_capacity(plan, X, island)
     sums = private.open_session(net, study, record, plan, providers, server)
     await sums.open()
     debits.debit(await net.compute(private.fingerprint, X))
-    centre = await private.contribute(net, sums, plan, X, server, record)
-    known = {"private_centre": centre.point, "noisy_count": centre.count}
+    centre = await private.contribute(net, sums, plan, X, server, record, capacity)
+    known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, server, agreed.names))
 
 
@@ -74,7 +75,7 @@ async def server(
     moments, centre = await private.receive(net, sums, plan, providers)
     names = agreed.names if agreed.named else None
     model, variances = await net.compute(private.decompose_private, moments, centre, n_components, names)
-    n = max(1, round(moments.count))
+    n = max(1, round(moments.samples))
     here = [a for a in providers if a in sums.present]
     count = SampleCount(n, tuple(address.party for address in here))
     await send_released(net, study, (*here, *study.who(CONSUMER)), model, variances, count)
@@ -82,16 +83,17 @@ async def server(
     return learned(study, net.me, OUTPUTS, known)
 
 
-def learns(study: Study) -> list[Disclosure]:
+def learns(study: Study, asked: Private) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
         Disclosure(PROVIDER, method.contributors_see, (*method.to_contributors, *method.to_adder)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
-        *private.disclosures(PROVIDER, SERVER, method),
+        *private.disclosures(PROVIDER, SERVER, method, asked.centre),
     ]
+    centre = "without a centre" if asked.centre == "pairs" else "and the private centre"
     for output, words, message in (
-        ("components", "the components and the private centre", Model),
+        ("components", f"the components {centre}", Model),
         ("explained_variance", "explained and total variance, noisy", Variances),
         ("n_samples", "the number of rows, as private as the study's neighbours say", SampleCount),
     ):

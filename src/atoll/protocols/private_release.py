@@ -2,8 +2,9 @@
 
 Owners add noise shares to integer statistics and contribute them to the study's secure sum; one receiver
 opens only noisy sums and sends the public centre back for the next stage (``privacy.dp_moments`` says
-what the stages are). Nobody knows the total noise: of n owners, c may pool their shares with whoever sees
-the sums, t may be missing, and what is left still carries the stated epsilon.
+what the stages are). With ``centre="pairs"`` there is one stage and no centre (``private_pairs``). Nobody
+knows the total noise: of n owners, c may pool their shares with whoever sees the sums, t may be missing,
+and what is left still carries the stated epsilon.
 
 An owner's ledger is asked before anything at all leaves it, and debited, for all stages together, before
 its first noisy value does. The release id is a recorded draw: a role run again from its record is not
@@ -27,11 +28,12 @@ from atoll.errors import BudgetExceeded, DataError, ParameterError, PrivacyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy import dp_moments as dp
-from atoll.privacy import grid
+from atoll.privacy import grid, pairs
 from atoll.privacy.accountant import Spent, in_words
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Cost, Crowd
 from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols import private_pairs
 from atoll.protocols.base import Disclosure
 from atoll.protocols.decompose import choose_k, deterministic_signs
 from atoll.protocols.released import Model, Variances
@@ -53,6 +55,8 @@ class Private:
     noise: Literal["distributed", "local"] = "distributed"
     colluders: int = 1
     assume_centered: bool = False
+    centre: dp.CentreChoice = "mean"
+    padded: bool = False
 
 
 class PublicCentre(Message, frozen=True):
@@ -68,21 +72,34 @@ class PublicCentre(Message, frozen=True):
 
 def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan:
     """Stages, noise and costs of the study."""
-    if asked.row_norm is None:
-        raise ParameterError(
-            "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
-            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
-        )
     return dp.Plan(
         features=features,
-        row_norm=asked.row_norm,
+        row_norm=_row_norm(asked),
         epsilon=asked.epsilon,
         delta=asked.delta,
         neighbours=asked.neighbours,
         rows=asked.rows,
         crowd=_crowd(study, asked, owners),
         assume_centered=asked.assume_centered,
+        centre=asked.centre,
+        padded=asked.padded,
     )
+
+
+def _row_norm(asked: Private) -> float:
+    if asked.centre == "pairs":
+        if asked.row_norm is not None:
+            raise ParameterError(
+                "row_norm means nothing with centre='pairs', whose differences have length one",
+                hint="leave it out",
+            )
+        return 1.0
+    if asked.row_norm is None:
+        raise ParameterError(
+            "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
+            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
+        )
+    return asked.row_norm
 
 
 def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
@@ -179,7 +196,7 @@ def finish(plan: dp.Plan, stage: str, centre: dp.Centre | None, total: Limbs, pr
 
 def decompose_private(
     moments: dp.PrivateMoments,
-    centre: dp.Centre,
+    centre: dp.Centre | None,
     n_components: int | float | None,
     names: tuple[str, ...] | None,
 ) -> tuple[Model, Variances]:
@@ -189,8 +206,9 @@ def decompose_private(
     rest = found.eigenvalues[k:]
     # The trace is unbiased; it must only not fall below what the components are said to explain.
     total = max(float(np.trace(moments.matrix)) / moments.count, float(found.eigenvalues[:k].sum()))
+    point = None if centre is None else centre.point  # pairs have none
     return (
-        Model(deterministic_signs(found.components[:k]), centre.point, None, names),
+        Model(deterministic_signs(found.components[:k]), point, None, names),
         Variances(found.eigenvalues[:k].copy(), total, float(rest.mean()) if len(rest) else 0.0),
     )
 
@@ -249,10 +267,21 @@ def refuse_ledger(island: Island) -> None:
 
 
 async def contribute(
-    net: Network, sums: SecureSum, plan: dp.Plan, X: Matrix, receiver: Address, record: Record
-) -> dp.Centre:
-    """An owner's part of every stage; the last public centre."""
+    net: Network,
+    sums: SecureSum,
+    plan: dp.Plan,
+    X: Matrix,
+    receiver: Address,
+    record: Record,
+    capacity: int,
+) -> dp.Centre | None:
+    """An owner's part of every stage; the last public centre, if there is one."""
     seed = record(RECORDED_NOISE, randomness.fresh_seed)
+    if plan.centre == "pairs":
+        places = record(private_pairs.RECORDED_PLACES, randomness.fresh_seed)
+        noisy = await net.compute(private_pairs.gen_noisy, plan, X, places, capacity, seed)
+        await sums.contribute(plan.moments.name, noisy)
+        return None
     centre = await contribute_centre(net, sums, plan, X, receiver, seed)
     noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
     await sums.contribute(plan.moments.name, noisy)
@@ -275,8 +304,12 @@ async def contribute_centre(
 
 async def receive(
     net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
-) -> tuple[dp.PrivateMoments, dp.Centre]:
+) -> tuple[dp.PrivateMoments, dp.Centre | None]:
     """The receiver's part of every stage: it opens noisy sums and nothing else."""
+    if plan.centre == "pairs":
+        total = await sums.total(plan.moments.name, plan.moments.noise.size)
+        integers = np.array(fixedpoint.to_integers(total), dtype=object)
+        return pairs.finish_pairs(plan, integers, len(sums.present)), None
     centre, present = await receive_centre(net, sums, plan, owners)
     total = await sums.total(plan.moments.name, plan.moments.noise.size)
     moments = dp.finish_moments(
@@ -298,6 +331,11 @@ async def receive_centre(
         await net.broadcast([a for a in owners if a in sums.present], message)
     assert centre is not None
     return centre, sums.present
+
+
+def centre_known(centre: dp.Centre | None) -> dict[str, Any]:
+    """What an owner was told of the centre."""
+    return {} if centre is None else {"private_centre": centre.point, "noisy_count": centre.count}
 
 
 def stage_lengths(plan: dp.Plan) -> list[int]:
@@ -350,14 +388,13 @@ def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> lis
     plan = plan_of(study, asked, owners, features=2)
     crowd = plan.crowd
     missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
-    reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"
     return [
         *promise([stage.cost for stage in plan.stages], asked.delta, asked.neighbours),
         (
             f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
             f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
         ),
-        f"{reach}; {_rows_words(asked)}",
+        *_rows_words(asked, reach),
         (
             "it presumes clean tables: one with a missing or infinite value, or with "
             f"{grid.MAX_ROWS:,} rows or more, is refused before anything is paid or released, "
@@ -388,17 +425,23 @@ def _noise_words(asked: Private) -> str:
     return f"{kind}, a share from every owner, so that nobody knows the total"
 
 
-def _rows_words(asked: Private) -> str:
+def _rows_words(asked: Private, reach: str) -> list[str]:
+    if asked.centre == "pairs":
+        return private_pairs.in_words(asked.neighbours, padded=asked.padded)
+    reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"
     centre = "assumed" if asked.assume_centered else "private"
     how = (
         "every row counts with length one"
         if asked.rows == "normalise"
         else "rows are cut at a privately chosen radius"
     )
-    return f"around the {centre} centre {how}, and variances are of such rows"
+    return [f"{reach}; around the {centre} centre {how}, and variances are of such rows"]
 
 
-def disclosures(owner: str, receiver: str, method: type[SecureSum]) -> list[Disclosure]:
+def disclosures(owner: str, receiver: str, method: type[SecureSum], centre: str) -> list[Disclosure]:
+    if centre == "pairs":
+        words = "one sum over all islands with noise in it: second moments of row differences, number of rows"
+        return [Disclosure(receiver, words, method.to_receivers)]
     return [
         Disclosure(owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,)),
         Disclosure(

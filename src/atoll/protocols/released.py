@@ -22,7 +22,8 @@ class Model(Message, frozen=True):
     """Server -> consumer: what projects new rows."""
 
     components: np.ndarray[Any, Any]
-    mean: np.ndarray[Any, Any]
+    mean: np.ndarray[Any, Any] | None
+    """None where nobody knows it: a private study that takes rows in pairs."""
     scale: np.ndarray[Any, Any] | None
     columns: tuple[str, ...] | None
 

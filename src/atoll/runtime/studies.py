@@ -23,6 +23,7 @@ def open_study(path: str | Path) -> StudyFile:
     try:
         check_study(protocol_of(file.study.protocol), file.study)
         _check_local(file)
+        _check_capacities(file)
     except StudyError as error:
         raise file.located(error) from None
     except ParameterError as error:
@@ -43,6 +44,7 @@ def _check_local(file: StudyFile) -> None:
     for key, named, what in (
         ("data", file.local.data, "data for"),
         ("identities", file.local.identities, "an identity for"),
+        ("capacities", file.local.capacities, "a capacity for"),
     ):
         for party in named:
             if party not in holders:
@@ -51,6 +53,16 @@ def _check_local(file: StudyFile) -> None:
                     hint=one_of(party, holders, "its islands are"),
                     path=("local", key, party),
                 )
+
+
+def _check_capacities(file: StudyFile) -> None:
+    for party, capacity in file.local.capacities.items():
+        if capacity < 1:
+            raise StudyError(
+                f"the capacity of {party!r} must be a whole number from 1, got {capacity}",
+                hint="as many rows as its table could ever have, never a number taken from the rows",
+                path=("local", "capacities", party),
+            )
 
 
 def read_islands(file: StudyFile) -> dict[str, Island]:
@@ -65,6 +77,8 @@ def read_islands(file: StudyFile) -> dict[str, Island]:
             )
         )
     islands = {party: as_island(party, file.local.data[party]) for party in data_holders(file.study)}
+    for party, capacity in file.local.capacities.items():
+        islands[party].capacity = capacity
     _book(file, islands)
     return islands
 

@@ -35,12 +35,13 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one site knows and nobody signs: where the data lie, which data sets they are, and the
-    ledger in which private releases from them are booked."""
+    """What one site knows and nobody signs: where the data lie, which data sets they are, the
+    ledger in which private releases from them are booked, and how many rows each could ever have."""
 
     data: dict[str, str] = {}
     identities: dict[str, str] = {}
     ledger: str | None = None
+    capacities: dict[str, int] = {}
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

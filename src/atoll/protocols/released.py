@@ -132,9 +132,9 @@ def check_released(
     """Refuse what cannot be an output of this study."""
     k = study.parameters.get("n_components")
     if isinstance(message, Model):
-        d = message.mean.shape[0] if message.mean.ndim == 1 and columns is None else len(columns or ())
+        d = np.shape(message.components)[-1] if columns is None else len(columns)
         checked.check_components(message.components, k, d, sender)
-        checked.check_floats(message.mean, (d,), "a mean", sender)
+        _check_mean(message.mean, study, d, sender)
         if message.scale is not None:
             checked.check_scale(message.scale, d, sender)
         _check_columns(message.columns, study, d, columns, sender)
@@ -147,6 +147,14 @@ def check_released(
     elif isinstance(message, SampleCount):
         checked.check_number(message.n_samples, "a number of rows", sender, least=1)
         checked.check_islands(message.islands, study.addresses(), 1, sender)
+
+
+def _check_mean(mean: np.ndarray[Any, Any] | None, study: Study, d: int, sender: Address) -> None:
+    """Differences of rows have no mean; everything else has one."""
+    if (mean is None) != (study.parameters.get("centre") == "pairs"):
+        raise checked.refuse(sender, "a mean where there is none, or none where there is one")
+    if mean is not None:
+        checked.check_floats(mean, (d,), "a mean", sender)
 
 
 def _check_columns(

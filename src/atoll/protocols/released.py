@@ -132,7 +132,7 @@ def check_released(
     """Refuse what cannot be an output of this study."""
     k = study.parameters.get("n_components")
     if isinstance(message, Model):
-        d = np.shape(message.components)[-1] if columns is None else len(columns)
+        d = len(columns) if columns is not None else _width(message.components)
         checked.check_components(message.components, k, d, sender)
         _check_mean(message.mean, study, d, sender)
         if message.scale is not None:
@@ -147,6 +147,10 @@ def check_released(
     elif isinstance(message, SampleCount):
         checked.check_number(message.n_samples, "a number of rows", sender, least=1)
         checked.check_islands(message.islands, study.addresses(), 1, sender)
+
+
+def _width(components: np.ndarray[Any, Any]) -> int:
+    return components.shape[1] if components.ndim == 2 else 0
 
 
 def _check_mean(mean: np.ndarray[Any, Any] | None, study: Study, d: int, sender: Address) -> None:

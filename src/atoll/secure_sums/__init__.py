@@ -7,6 +7,7 @@ from atoll.network import Address, Network, Record
 from atoll.secure_sums.base import Cost, SecureSum, SumOptions, read_options
 from atoll.secure_sums.lattice import Lattice
 from atoll.secure_sums.masks import Masks
+from atoll.secure_sums.mix import Mix
 from atoll.secure_sums.paillier import Paillier
 from atoll.secure_sums.shares import Shares
 from atoll.study.model import Study
@@ -16,6 +17,7 @@ METHODS: dict[str, type[SecureSum]] = {
     "masks": Masks,
     "paillier": Paillier,
     "lattice": Lattice,
+    "mix": Mix,
 }
 
 __all__ = [

@@ -119,6 +119,11 @@ class SecureSum(ABC):
         """From now on a total without one of these is not opened: it would not fit the earlier ones."""
         self._required = contributors
 
+    @property
+    def block_values(self) -> int:
+        """The most values that travel in one block."""
+        return BLOCK_VALUES
+
     async def open(self) -> None:
         """Exchange what all rounds share (seeds, keys). Nothing by default."""
         return
@@ -130,13 +135,13 @@ class SecureSum(ABC):
         self._contributed.add(round_name)
         digest = hashlib.sha256(np.ascontiguousarray(values).data).digest()
         bind(self.record, f"{self.session}/{round_name}/digest", digest)
-        for name, columns in blocks(round_name, values.shape[1]):
+        for name, columns in blocks(round_name, values.shape[1], self.block_values):
             await self.contribute_block(name, values[:, columns])
 
     async def add_up(self, round_name: str, n: int) -> None:
         """Add a round for the receiver: the part of an ``adder``, where the method has one."""
         if self.has_adder and self.net.me == self.adder:
-            for name, _ in blocks(round_name, n):
+            for name, _ in blocks(round_name, n, self.block_values):
                 await self.add_block(name)
 
     async def add_block(self, name: str) -> None:
@@ -147,7 +152,7 @@ class SecureSum(ABC):
         """The total of a round of ``n`` values (receivers only)."""
         result = np.empty((fixedpoint.LIMBS, n), np.uint64)
         present = None
-        for name, columns in blocks(round_name, n):
+        for name, columns in blocks(round_name, n, self.block_values):
             result[:, columns] = await self.total_block(name, columns.stop - columns.start)
             if present not in (None, self.present):
                 raise PartyLeft("a contributor left between two blocks of one sum", hint="start a new run")
@@ -163,10 +168,10 @@ class SecureSum(ABC):
         """Receive one block's total."""
 
 
-def blocks(round_name: str, n: int) -> Iterator[tuple[str, slice]]:
-    """A round's blocks, each with a name of its own."""
-    for index, start in enumerate(range(0, max(n, 1), BLOCK_VALUES)):
-        yield f"{round_name}#{index}", slice(start, min(start + BLOCK_VALUES, n))
+def blocks(round_name: str, n: int, size: int) -> Iterator[tuple[str, slice]]:
+    """A round's blocks of at most ``size`` values, each with a name of its own."""
+    for index, start in enumerate(range(0, max(n, 1), size)):
+        yield f"{round_name}#{index}", slice(start, min(start + size, n))
 
 
 def read_options(method: type[SecureSum], options: Mapping[str, Any]) -> Any:

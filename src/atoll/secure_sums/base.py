@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from atoll.codec import Message
 from atoll.errors import MessageError, PartyLeft
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record, bind
+from atoll.study.model import Study
 from atoll.study.tables import read_table
 
 BLOCK_VALUES = 1 << 20
@@ -39,6 +40,17 @@ class Cost(NamedTuple):
     rounds: int
 
 
+class Helper(NamedTuple):
+    """A role that a method brings along, where a study names a party for it."""
+
+    serve: Callable[[Network, Study, Record, tuple[Address, ...]], Coroutine[Any, Any, None]]
+    """Takes part in all of a study's sums, given its network, the study, its record and the contributors."""
+    farewell: type[Message]
+    """What the first contributor sends it at the end."""
+    learns: str
+    messages: tuple[type[Message], ...]
+
+
 class SecureSum(ABC):
     """One session for one participant."""
 
@@ -54,10 +66,14 @@ class SecureSum(ABC):
     has_adder: ClassVar[bool] = False
     """Whether somebody other than the receiver adds: the first contributor, or an ``adder`` of its own."""
 
+    helpers: ClassVar[Mapping[str, Helper]] = {}
+    """Roles of its own that the method can have, by name."""
+
     @classmethod
     def messages(cls) -> tuple[type[Message], ...]:
         """Everything that may travel in a session."""
-        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers, *cls.to_adder)))
+        helped = [kind for helper in cls.helpers.values() for kind in helper.messages]
+        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers, *cls.to_adder, *helped)))
 
     @classmethod
     @abstractmethod
@@ -84,12 +100,14 @@ class SecureSum(ABC):
         longest: int,
         adder: Address | None = None,
         options: Mapping[str, Any] | None = None,
+        helpers: Mapping[str, Address] | None = None,
     ) -> None:
         self.net = net
         self.record = record
         self.contributors = contributors
         self.receivers = receivers
         self.adder = adder
+        self.helped_by = dict(helpers or {})
         self.session = session
         self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
@@ -103,6 +121,12 @@ class SecureSum(ABC):
     def chosen(cls, options: Any) -> type[SecureSum]:
         """The class that runs a session with these options: this one, unless a method has several forms."""
         del options
+        return cls
+
+    @classmethod
+    def helped(cls, roles: frozenset[str]) -> type[SecureSum]:
+        """The class that runs a session in which these helpers take part."""
+        del roles
         return cls
 
     @classmethod

@@ -3,6 +3,7 @@
 segments: how values are cut before they are mixed
 form:     what an encryption must bring to be used for layers
 layers:   the default form: onions of X25519 and ChaCha20-Poly1305
+elgamal:  the paper's form: ElGamal in Ristretto255, re-randomised at every hop
 session:  messages and the session itself: prepare, anonymise, add up
 """
 

@@ -50,11 +50,11 @@ class Form(ABC):
     """One kind of layers."""
 
     @abstractmethod
-    def private_key(self, root: bytes) -> bytes:
-        """A private key from a fresh seed."""
+    def private_key(self, root: bytes, context: str) -> bytes:
+        """A private key from a fresh seed; ``context``: whose it is, and for which session."""
 
     @abstractmethod
-    def public_key(self, private: bytes, context: str) -> bytes:
+    def public_key(self, private: bytes) -> bytes:
         """What others need to put a layer on; with a proof where the form needs one."""
 
     @abstractmethod

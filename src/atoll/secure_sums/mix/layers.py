@@ -22,11 +22,10 @@ from atoll.secure_sums.mix.form import Batch, Form, Hop, Wrapped, shuffled
 class Onions(Form):
     """Layers of X25519 and ChaCha20-Poly1305."""
 
-    def private_key(self, root: bytes) -> bytes:
+    def private_key(self, root: bytes, context: str) -> bytes:
         return root
 
-    def public_key(self, private: bytes, context: str) -> bytes:
-        del context
+    def public_key(self, private: bytes) -> bytes:
         return envelope.public_key(private)
 
     def check_key(self, public: bytes, context: str) -> None:

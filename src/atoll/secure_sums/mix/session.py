@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,26 +30,40 @@ from atoll import fixedpoint, randomness
 from atoll.codec import Message
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Address
-from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_block, check_round
+from atoll.network import Address, Network, Record
+from atoll.secure_sums.base import (
+    BLOCK_VALUES,
+    Cost,
+    Helper,
+    SecureSum,
+    SumOptions,
+    check_block,
+    check_round,
+)
 from atoll.secure_sums.masks import gen_masked, pair_seed, public_key
+from atoll.secure_sums.mix.elgamal import ElGamal
 from atoll.secure_sums.mix.form import Batch, Form, Hop, Wrapped, check_batch
 from atoll.secure_sums.mix.layers import Onions, mark
 from atoll.secure_sums.mix.segments import Cut, cut
+from atoll.study.model import Study
 
+MEDIATOR = "mediator"
 MAX_SEGMENTS = 100
-FORMS: Mapping[str, type[Form]] = {"onion": Onions}
+FORMS: Mapping[str, type[Form]] = {"onion": Onions, "elgamal": ElGamal}
+
+NOTHING: Mapping[Address, Any] = MappingProxyType({})
 
 Order = tuple[int, ...]
 """The contributors by number, in the order in which layers are put on; the last one strips first."""
 
 
 class MixOptions(SumOptions, frozen=True):
-    """``segments``: s, how many parts a value is cut into; ``parallel``: rotated orders (ssp_v2); ``blind``:
-    masks that cancel in the sum, with uniform segments. Without them ``cut`` says how the paper cuts:
-    "fractions", or "random" from integers of ``spread_bits`` bits."""
+    """``form``: "onion" (envelopes in envelopes; needs no Go library) or "elgamal" (the paper's, in
+    Ristretto255); ``segments``: s, how many parts a value is cut into; ``parallel``: rotated orders (ssp_v2);
+    ``blind``: masks that cancel in the sum, with uniform segments. Without them ``cut`` says how the paper
+    cuts: "fractions", or "random" from integers of ``spread_bits`` bits."""
 
-    form: Literal["onion"] = "onion"
+    form: Literal["onion", "elgamal"] = "onion"
     segments: int = 2
     parallel: bool = False
     blind: bool = True
@@ -56,19 +71,30 @@ class MixOptions(SumOptions, frozen=True):
     spread_bits: int = 150
 
 
-class MixKeys(Message, frozen=True):
-    """Contributor or mediator -> the others: the key to put a layer on with, and the one for masks."""
+class ForMediator(Message, frozen=True):
+    """What starts a mediator's next step."""
 
+
+class MixKeys(ForMediator, frozen=True):
+    """Contributor or mediator -> the others: the key to put a layer on with, and the one for masks; for which
+    session, and who receives its sums."""
+
+    session: str
+    receivers: tuple[str, ...]
     layer: bytes
     mask: bytes
 
 
-class MixInput(Message, frozen=True):
+class MixInput(ForMediator, frozen=True):
     """Contributor -> mediator: its segments under all layers, order by order."""
 
     block: str
     n: int
     items: tuple[tuple[bytes, ...], ...]
+
+
+class MixOver(ForMediator, frozen=True):
+    """First contributor -> mediator of its own: there are no more sums."""
 
 
 class MixBatch(Message, frozen=True):
@@ -130,6 +156,7 @@ class Mix(SecureSum):
     options_type = MixOptions
     contributors_see = "public keys, and shuffled ciphertexts that only the mediator can read"
     hides = "what an island sends is blinded, encrypted in layers, and shuffled by every island"
+    mediator_receives: ClassVar[bool] = True
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
@@ -176,17 +203,29 @@ class Mix(SecureSum):
             sent += s * sum(items) + s * N * sum(items)
             total += s * N * sum(items) * (N + 2)
             messages += N + len(chains) * (N + 1)
-        rounds = 1 + len(blocks) * (N + 2)
-        extra = len(blocks) * (receivers - 1)
-        return Cost(messages + extra, sent, total, rounds + (len(blocks) if extra else 0))
+        told = receivers - 1 if cls.mediator_receives else receivers
+        over = 0 if cls.mediator_receives else 1  # it answers the first keys, and is told of the end
+        return Cost(
+            messages + len(blocks) * told + over,
+            sent,
+            total + sum(fixedpoint.BYTES_PER_VALUE * n for n in blocks) * told,
+            1 + over + len(blocks) * (N + 2 + (1 if told else 0)),
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._mediator = self.receivers[0]
+        self._mediator = self.helped_by.get(MEDIATOR, self.receivers[0])
         if self._mediator in self.contributors:
-            raise ParameterError("the mediator of a mix is no contributor", hint="name a receiver of its own")
+            raise ParameterError(
+                "the mediator of a mix is no contributor",
+                hint=f"give a party of its own the role {MEDIATOR!r}",
+            )
         self._form = FORMS[self.options.form]()
         self._number = {address: k for k, address in enumerate(self.contributors)}
+
+    @classmethod
+    def helped(cls, roles: frozenset[str]) -> type[SecureSum]:
+        return MediatedMix if MEDIATOR in roles else cls
 
     @property
     def block_values(self) -> int:
@@ -195,19 +234,24 @@ class Mix(SecureSum):
     # ---- keys ----
 
     async def open(self) -> None:
+        if self.net.me in (*self.contributors, self._mediator):
+            await self.exchange_keys({})
+
+    async def exchange_keys(self, arrived: dict[Address, MixKeys]) -> None:
+        """Give the own keys, and take those of the others, as far as they have not ``arrived``."""
         me, members = self.net.me, (*self.contributors, self._mediator)
-        if me not in members:
-            return
         root = self.record(f"{self.session}/mix/keys", randomness.fresh_seed)
-        self._private = self._form.private_key(randomness.derive(root, "layer"))
+        self._private = self._form.private_key(randomness.derive(root, "layer"), self._key_context(me))
         mask = randomness.derive(root, "mask")
-        own = MixKeys(self._form.public_key(self._private, self._key_context(me)), public_key(mask))
-        others = [a for a in members if a != me and (me != self._mediator or a in self._number)]
-        await self.net.broadcast(others, own)
-        arrived = await self.net.gather(MixKeys, others)
+        layer, told = self._form.public_key(self._private), tuple(str(a) for a in self.receivers)
+        others = [a for a in members if a != me]
+        await self.net.broadcast(others, MixKeys(self.session, told, layer, public_key(mask)))
+        arrived |= await self.net.gather(MixKeys, [a for a in others if a not in arrived])
         for sender, message in arrived.items():
+            if message.session != self.session or message.receivers != told:
+                raise MessageError(f"{sender} is in another session, or sums for other receivers")
             self._form.check_key(message.layer, self._key_context(sender))
-        self._keys = {me: own.layer} | {sender: message.layer for sender, message in arrived.items()}
+        self._keys = {me: layer} | {sender: message.layer for sender, message in arrived.items()}
         self._seeds = {
             self._number[a]: pair_seed(mask, message.mask)
             for a, message in arrived.items()
@@ -314,18 +358,19 @@ class Mix(SecureSum):
     # ---- (III) sum computation ----
 
     async def total_block(self, name: str, n: int) -> Limbs:
-        if self.net.me != self._mediator:
-            message = await self.net.receive(MixTotal, self._mediator)
-            check_round(name, message.block, self._mediator)
-            return check_block(message.body, n, self._mediator)
-        total = await self._mediate(name, n)
-        await self.net.broadcast(self.receivers[1:], MixTotal(name, total))
-        return total
+        if self.net.me == self._mediator:
+            return await self.mediate(name, n)
+        message = await self.net.receive(MixTotal, self._mediator)
+        check_round(name, message.block, self._mediator)
+        return check_block(message.body, n, self._mediator)
 
-    async def _mediate(self, name: str, n: int) -> Limbs:
-        """Collect the inputs, send every order on its way, and add up what comes back."""
+    async def mediate(self, name: str, n: int, arrived: Mapping[Address, MixInput] = NOTHING) -> Limbs:
+        """Collect the inputs, send every order on its way, add up what comes back, and tell the receivers."""
         chains = orders(len(self.contributors), n, self.options.parallel)
-        inputs = await self.net.gather(MixInput, self.contributors)
+        inputs = {
+            **arrived,
+            **await self.net.gather(MixInput, [a for a in self.contributors if a not in arrived]),
+        }
         for sender, message in inputs.items():
             check_round(name, message.block, sender)
             self._check_input(sender, message, n, chains)
@@ -340,6 +385,7 @@ class Mix(SecureSum):
             total[:, columns] = await self.net.compute(
                 self._read, name, number, sender, mixed[sender], columns
             )
+        await self.net.broadcast([a for a in self.receivers if a != self.net.me], MixTotal(name, total))
         return total
 
     def _check_input(self, sender: Address, message: MixInput, n: int, chains: Sequence[Order]) -> None:
@@ -365,3 +411,52 @@ class Mix(SecureSum):
 def _block_values(contributors: int, segments: int) -> int:
     """A batch holds everybody's segments, so a block is as much shorter: a quarter of a gigabyte a batch."""
     return max(1, min(BLOCK_VALUES, (1 << 28) // (fixedpoint.BYTES_PER_VALUE * contributors * segments)))
+
+
+class MediatedMix(Mix):
+    """The same, with a mediator of its own: the receivers are told the sum."""
+
+    to_receivers = (MixTotal,)
+    mediator_receives = False
+
+
+async def serve(net: Network, study: Study, record: Record, contributors: tuple[Address, ...]) -> None:
+    """The mediator's role: every sum of a study, until the first contributor says that there are no more."""
+    first = contributors[0]
+    session: Mix | None = None
+    while not isinstance(due := await net.receive(ForMediator, first), MixOver):
+        if isinstance(due, MixKeys):
+            session = _session_for(net, study, record, contributors, due)
+            await session.exchange_keys({first: due})
+        elif isinstance(due, MixInput) and session is not None:
+            await session.mediate(due.block, due.n, {first: due})
+        else:
+            raise MessageError(f"{first} sent values before keys")
+
+
+def _session_for(
+    net: Network, study: Study, record: Record, contributors: tuple[Address, ...], told: MixKeys
+) -> Mix:
+    """The session that the first contributor opens; the others must say the same."""
+    receivers = tuple(a for a in study.addresses() if str(a) in told.receivers)
+    if not told.session.startswith(f"{study.digest}/") or len(receivers) != len(told.receivers):
+        raise MessageError(f"{contributors[0]} opens a session that is not of this study")
+    return MediatedMix(
+        net,
+        record,
+        contributors=contributors,
+        receivers=receivers,
+        session=told.session,
+        longest=1,
+        options=study.sum_options,
+        helpers={MEDIATOR: net.me},
+    )
+
+
+HELPER = Helper(
+    serve,
+    MixOver,
+    "the sum, and shuffled segments of which nothing else can be read",
+    (MixKeys, MixInput, MixedBatch, MixOver),
+)
+Mix.helpers = {MEDIATOR: HELPER}

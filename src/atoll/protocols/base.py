@@ -163,17 +163,11 @@ def with_helpers(protocol: Protocol, study: Study) -> Protocol:
         return protocol
     helpers = secure_sums.method(study.secure_sum).helpers
     contributors = tuple(a for role in protocol.data_roles for a in study.who(role))
-    roles = {
-        name: _saying_farewell(role, contributors, {named[h]: helpers[h].farewell for h in named})
-        if name in protocol.data_roles
-        else role
-        for name, role in protocol.roles.items()
-    }
     brought = {name: _helping(helpers[name], contributors) for name in named}
     said = [Disclosure(name, helpers[name].learns, helpers[name].messages) for name in named]
     return replace(
         protocol,
-        roles=roles | brought,
+        roles={**protocol.roles, **brought},
         single_roles=protocol.single_roles | set(named),
         apart=(*protocol.apart, *((name, role) for name in named for role in protocol.data_roles)),
         learns=lambda study: [*protocol.learns(study), *said],
@@ -186,21 +180,6 @@ def _helping(helper: secure_sums.Helper, contributors: tuple[Address, ...]) -> R
         return Learned()
 
     return role
-
-
-def _saying_farewell(
-    role: Role, contributors: tuple[Address, ...], helpers: Mapping[Address, type[Message]]
-) -> Role:
-    """The same role; at its end the first contributor lets the helpers go."""
-
-    async def until_the_end(net: Network, study: Study, island: Any, record: Record) -> Learned:
-        found = await role(net, study, island, record)
-        if net.me == contributors[0]:
-            for helper, farewell in helpers.items():
-                await net.send(helper, farewell())
-        return found
-
-    return until_the_end
 
 
 MIN_ISLANDS = 2

@@ -28,6 +28,7 @@ async def contributor(net: Network, study: Study, island: Island, record: Record
     values = island.features(island.columns).ravel()
     contributors = len(study.who(CONTRIBUTOR))
     await sums.contribute("values", fixedpoint.encode(values, contributors=contributors))
+    await sums.close()
     return Learned()
 
 

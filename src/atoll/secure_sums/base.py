@@ -45,8 +45,6 @@ class Helper(NamedTuple):
 
     serve: Callable[[Network, Study, Record, tuple[Address, ...]], Coroutine[Any, Any, None]]
     """Takes part in all of a study's sums, given its network, the study, its record and the contributors."""
-    farewell: type[Message]
-    """What the first contributor sends it at the end."""
     learns: str
     messages: tuple[type[Message], ...]
 
@@ -161,6 +159,10 @@ class SecureSum(ABC):
         bind(self.record, f"{self.session}/{round_name}/digest", digest)
         for name, columns in blocks(round_name, values.shape[1], self.block_values):
             await self.contribute_block(name, values[:, columns])
+
+    async def close(self) -> None:
+        """After a contributor's last round: let helpers go. Nothing by default."""
+        return
 
     async def add_up(self, round_name: str, n: int) -> None:
         """Add a round for the receiver: the part of an ``adder``, where the method has one."""

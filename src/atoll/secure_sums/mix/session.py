@@ -296,6 +296,10 @@ class Mix(SecureSum):
             )
         ]
 
+    async def close(self) -> None:
+        if MEDIATOR in self.helped_by and self.net.me == self.contributors[0]:
+            await self.net.send(self._mediator, MixOver())
+
     # ---- (II) anonymisation ----
 
     async def _anonymise(
@@ -455,7 +459,6 @@ def _session_for(
 
 HELPER = Helper(
     serve,
-    MixOver,
     "the sum, and shuffled segments of which nothing else can be read",
     (MixKeys, MixInput, MixedBatch, MixOver),
 )

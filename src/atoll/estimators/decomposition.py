@@ -50,7 +50,7 @@ _USED = {
 _NOT_IN_THE_PAPERS = ("ledger", "assume_centered")
 """What ``calibration="paper"`` has no place for."""
 
-_SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
+_SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",), "mix": ("mix",)}
 """The options that belong to a secure sum."""
 
 
@@ -65,10 +65,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How the islands work together: by secure sums (PPPCA); the same with differential privacy and a
         proxy (DPDPCA); on encrypted data (SF-PCA); or one of three baselines, of which "privatelocal" is
         private too.
-    secure_sum : "shares", "masks", "paillier" or "lattice"
+    secure_sum : "shares", "masks", "paillier", "lattice" or "mix"
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
-        (shared by all islands) or the "server"'s.
+        (shared by all islands) or the "server"'s; segments under layers of encryption that every island
+        strips and shuffles, with the options ``mix``.
     partition : "horizontal" or "vertical"
         Islands hold rows, or (with "sfpca") different columns of the same rows, in the same order.
     standardize : bool
@@ -99,6 +100,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Where each island's spending is booked under its identity; in memory unless named.
     dropouts : int
         How many islands may leave during the first sum (``secure_sum="masks"``).
+    mix : mapping, optional
+        Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
     recipe : "auto", "direct", "strict", "fast" or "accurate"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
@@ -157,6 +160,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         release: str = "components",
         key: str = "collective",
         bounds: Any = None,
+        mix: Any = None,
         random_state: Any = None,
         engine: Any = None,
     ) -> None:
@@ -182,8 +186,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.release = release
         self.key = key
         self.bounds = bounds
+        self.mix = mix
         self.random_state = random_state
         self.engine = engine
+
+    def _sum_options(self) -> dict[str, Any]:
+        if self.secure_sum == "mix":
+            return dict(self.mix or {})
+        return {name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())}
 
     # ---- fitting ----
 
@@ -268,7 +278,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             secure_sum=self.secure_sum,
             partition=self.partition,
             parties=parties(islands, "provider", *(("server", "consumer") if joint else ())),
-            sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
+            sum_options=self._sum_options(),
             parameters={
                 "n_components": _plain(self.n_components),
                 "standardize": bool(self.standardize),
@@ -285,7 +295,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             secure_sum=self.secure_sum,
             partition=self.partition,
             parties=parties(islands, "owner", "proxy", "data_user"),
-            sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
+            sum_options=self._sum_options(),
             parameters={
                 "n_components": _plain(self.n_components),
                 "calibration": self.calibration,

@@ -3,6 +3,8 @@ module atoll/core
 go 1.24.0
 
 require (
+	filippo.io/edwards25519 v1.2.0
+	github.com/bwesterb/go-ristretto v1.2.4
 	github.com/tuneinsight/lattigo/v6 v6.2.0
 	golang.org/x/sys v0.38.0
 )

@@ -5,6 +5,7 @@
 | dpdpca_figure3  | running time against the number of owners, DPDPCA beside PrivateLocalPCA                |
 | dpdpca_figure4  | precision, recall and F1 of an RBF SVM against samples per owner                        |
 | dpdpca_figure5  | captured variance against epsilon                                                      |
+| secure_sum_figure2 | latency and bytes of the mixing secure sum, one order beside rotated orders         |
 | common          | where data come from, how figures and tables are written                               |
 | methods         | the ways to components that are compared                                               |
 

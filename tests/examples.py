@@ -13,7 +13,7 @@ from msgspec import structs
 from atoll import secure_sums
 from atoll.data.island import Island, as_islands
 from atoll.estimators.base import parties
-from atoll.study.model import Study
+from atoll.study.model import Party, Study
 
 
 class Example(NamedTuple):
@@ -203,6 +203,12 @@ def summation(secure_sum: str = "shares", sum_options: dict[str, Any] | None = N
     return Example(study, islands)
 
 
+def mediated(example: Example) -> Example:
+    """The same study with a mediator of its own."""
+    parties_ = (*example.study.parties, Party("broker", ("mediator",)))
+    return Example(structs.replace(example.study, parties=parties_), example.islands)
+
+
 def dpdpca(
     secure_sum: str = "shares",
     sum_options: dict[str, Any] | None = None,
@@ -258,6 +264,8 @@ SUMS: list[tuple[str, dict[str, Any]]] = [
     ("masks", {"dropouts": 1}),
     ("paillier", {"encoding": "exponent"}),
     ("lattice", {"key": "server"}),
+    ("mix", {"form": "elgamal"}),
+    ("mix", {"parallel": True}),
 ]
 """Every secure sum, with the options that change its messages."""
 
@@ -289,6 +297,10 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         for name, options in SUMS
         if options.get("encoding") != "exponent"
     },
+    "sum-mediated": lambda: mediated(summation("mix")),
+    "sum-mediated-elgamal": lambda: mediated(summation("mix", {"form": "elgamal", "parallel": True})),
+    "pppca-mediated": lambda: mediated(pppca("mix", {"segments": 3})),
+    "dpdpca-mediated": lambda: mediated(dpdpca("mix")),
     "dpdpca-clip": lambda: dpdpca(rows="clip", neighbours="replace"),
     "dpdpca-pure": lambda: dpdpca(delta=None, epsilon=20.0),
     "dpdpca-centred": lambda: dpdpca(assume_centered=True, noise="local"),

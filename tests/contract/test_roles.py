@@ -17,7 +17,7 @@ from atoll.data.island import as_islands
 from atoll.errors import AtollError, Deadlock, RoleFailed, RunError, StudyError
 from atoll.network import Address
 from atoll.protocols import PROTOCOLS, protocol_of
-from atoll.protocols.base import Circumstances
+from atoll.protocols.base import Circumstances, with_helpers
 from atoll.runtime.execute import run_study
 from atoll.runtime.faults import Faults
 from atoll.runtime.links import FaultyLink, Frame
@@ -89,7 +89,7 @@ def test_a_role_without_its_record_cannot_be_replayed_or_sends_other_bytes(name:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_role_receives_only_what_the_study_says(name: str) -> None:
     example = EXAMPLES[name]()
-    protocol = protocol_of(example.study.protocol)
+    protocol = with_helpers(protocol_of(example.study.protocol), example.study)
     decoder = Decoder[Message](protocol.all_messages(example.study))
     allowed: dict[str, set[type]] = defaultdict(set)
     for disclosure in protocol.learns(example.study):

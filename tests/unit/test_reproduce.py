@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduce import common, dpdpca_figure3, dpdpca_figure4, dpdpca_figure5, methods
+from benchmarks import plain_elgamal
+from reproduce import common, dpdpca_figure3, dpdpca_figure4, dpdpca_figure5, methods, secure_sum_figure2
 from reproduce.common import Line
 
 from atoll.privacy.paper_forms import centred_scatter
@@ -110,3 +111,19 @@ def test_a_figure_is_drawn_without_the_public_data(
     said = capsys.readouterr().out
     assert "left out: facebook_comments_testset" in said
     assert (tmp_path / "dpdpca_figure5.csv").is_file()
+
+
+def test_figure_2_of_the_secure_sum_paper(tmp_path: Path) -> None:
+    lines = secure_sum_figure2.measure(200, (4, 12), 1)
+    found = common.summary(lines)
+    sent = {(name, d): mean for (_, name, d, what), (mean, *_) in found.items() if what == "megabytes"}
+    one, rotated = "ElGamal, one order (ssp_v1)", "ElGamal, rotated orders (ssp_v2)"
+    assert sent[one, 12] > 2 * sent[one, 4]  # thirteen values against five
+    assert sent[rotated, 12] > sent[one, 12]  # more messages for the same values
+    common.finish(secure_sum_figure2.draw(lines), lines, tmp_path, "figure2", "attributes")
+    assert (tmp_path / "figure2.png").stat().st_size > 10_000
+
+
+def test_the_plain_elgamal_that_ours_is_compared_with_is_right() -> None:
+    values = [[3, 1_000_000], [0, 12345]]
+    assert sorted(plain_elgamal.mixed(values)) == [0, 3, 12345, 1_000_000]

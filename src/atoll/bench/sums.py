@@ -19,6 +19,7 @@ FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("shares", {}),
     ("masks", {}),
     ("masks", {"dropouts": 1}),
+    ("mix", {}),
     ("lattice", {"key": "collective"}),
     ("lattice", {"key": "server"}),
     ("paillier", {}),

@@ -52,7 +52,7 @@ _USED = {
 _NOT_IN_THE_PAPERS = ("ledger", "assume_centered", "centre")
 """What ``calibration="paper"`` has no place for."""
 
-_SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",)}
+_SUM_OPTIONS = {"masks": ("dropouts",), "lattice": ("key",), "mix": ("mix",)}
 """The options that belong to a secure sum."""
 
 
@@ -67,10 +67,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         How the islands work together: by secure sums (PPPCA); the same with differential privacy and a
         proxy (DPDPCA); on encrypted data (SF-PCA); or one of three baselines, of which "privatelocal" is
         private too.
-    secure_sum : "shares", "masks", "paillier" or "lattice"
+    secure_sum : "shares", "masks", "paillier", "lattice" or "mix"
         How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
         encryption under the server's key; lattice encryption under a ``key`` that is "collective"
-        (shared by all islands) or the "server"'s.
+        (shared by all islands) or the "server"'s; segments under layers of encryption that every island
+        strips and shuffles, with the options ``mix``.
     partition : "horizontal" or "vertical"
         Islands hold rows, or (with "sfpca") different columns of the same rows, in the same order.
     standardize : bool
@@ -107,6 +108,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Where each island's spending is booked under its identity; in memory unless named.
     dropouts : int
         How many islands may leave during the first sum (``secure_sum="masks"``).
+    mix : mapping, optional
+        Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
     recipe : "auto", "direct", "strict", "fast" or "accurate"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
@@ -169,6 +172,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         release: str = "components",
         key: str = "collective",
         bounds: Any = None,
+        mix: Any = None,
         random_state: Any = None,
         engine: Any = None,
     ) -> None:
@@ -195,8 +199,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.release = release
         self.key = key
         self.bounds = bounds
+        self.mix = mix
         self.random_state = random_state
         self.engine = engine
+
+    def _sum_options(self) -> dict[str, Any]:
+        if self.secure_sum == "mix":
+            return dict(self.mix or {})
+        return {name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())}
 
     # ---- fitting ----
 
@@ -283,7 +293,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             secure_sum=self.secure_sum,
             partition=self.partition,
             parties=parties(islands, "provider", *(("server", "consumer") if joint else ())),
-            sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
+            sum_options=self._sum_options(),
             parameters={
                 "n_components": _plain(self.n_components),
                 "standardize": bool(self.standardize),
@@ -300,7 +310,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             secure_sum=self.secure_sum,
             partition=self.partition,
             parties=parties(islands, "owner", "proxy", "data_user"),
-            sum_options={name: getattr(self, name) for name in _SUM_OPTIONS.get(self.secure_sum, ())},
+            sum_options=self._sum_options(),
             parameters={
                 "n_components": _plain(self.n_components),
                 "calibration": self.calibration,

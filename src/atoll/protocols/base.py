@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -157,11 +157,38 @@ class Protocol:
         return tuple(dict.fromkeys((*self.messages, *summing)))
 
 
+def with_helpers(protocol: Protocol, study: Study) -> Protocol:
+    """The protocol with the roles that the study's secure sum brings, where the study names them."""
+    named = secure_sums.helpers(study) if protocol.uses_sum else {}
+    if not named:
+        return protocol
+    helpers = secure_sums.method(study.secure_sum).helpers
+    contributors = tuple(a for role in protocol.data_roles for a in study.who(role))
+    brought = {name: _helping(helpers[name], contributors) for name in named}
+    said = [Disclosure(name, helpers[name].learns, helpers[name].messages) for name in named]
+    return replace(
+        protocol,
+        roles={**protocol.roles, **brought},
+        single_roles=protocol.single_roles | set(named),
+        apart=(*protocol.apart, *((name, role) for name in named for role in protocol.data_roles)),
+        learns=lambda study: [*protocol.learns(study), *said],
+    )
+
+
+def _helping(helper: secure_sums.Helper, contributors: tuple[Address, ...]) -> Role:
+    async def role(net: Network, study: Study, island: Any, record: Record) -> Learned:
+        await helper.serve(net, study, record, contributors)
+        return Learned()
+
+    return role
+
+
 MIN_ISLANDS = 2
 
 
 def check_study(protocol: Protocol, study: Study) -> None:
     """Refuse a study that the protocol cannot run, before anybody sees it."""
+    protocol = with_helpers(protocol, study)
     if study.analysis != protocol.analysis:
         raise StudyError(
             f"{protocol.name} does not do the analysis {study.analysis!r}",

@@ -166,6 +166,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
+    await sums.close()
     islands = joint.islands or tuple(address.party for address in study.who(PROVIDER))
     known: Outputs = {"n_samples": joint.n, "islands": islands, "mean": joint.mean}
     if _needs_transfer(study, net.me):

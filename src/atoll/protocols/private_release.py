@@ -285,6 +285,7 @@ async def contribute(
     centre = await contribute_centre(net, sums, plan, X, receiver, seed)
     noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
     await sums.contribute(plan.moments.name, noisy)
+    await sums.close()
     return centre
 
 

@@ -32,6 +32,7 @@ async def contributor(net: Network, study: Study, island: Island, record: Record
         raise DataError(f"{island.name}: {len(values)} numbers where the study adds {length}")
     contributors = len(study.who(CONTRIBUTOR))
     await sums.contribute("values", fixedpoint.encode(values, contributors=contributors))
+    await sums.close()
     return Learned()
 
 

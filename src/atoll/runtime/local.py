@@ -18,7 +18,7 @@ from atoll.codec import Decoder, Message
 from atoll.data.island import Island
 from atoll.errors import AtollError, Deadlock, MessageError, ParameterError, RoleFailed, RunError
 from atoll.network import Address, Network
-from atoll.protocols.base import Learned, Protocol, check_study
+from atoll.protocols.base import Learned, Protocol, check_study, with_helpers
 from atoll.runtime.faults import Faults
 from atoll.runtime.inbox import Inbox
 from atoll.runtime.links import ClockLink, FaultyLink, Frame, Link, PerLink, on_link
@@ -94,6 +94,7 @@ class LocalEngine:
     ) -> Outcome:
         """Run every role to its end; one role's error ends them all."""
         check_study(protocol, study)
+        protocol = with_helpers(protocol, study)
         _check_data(protocol, study, islands)
         # A thread of its own, because the caller may already be inside an event loop (a notebook).
         run = _Run(self, protocol, study, islands, progress, observer or Observer())

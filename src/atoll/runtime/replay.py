@@ -13,7 +13,7 @@ from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.errors import RunError
 from atoll.network import Address, Network
-from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.base import Learned, Protocol, with_helpers
 from atoll.runtime.inbox import Event, Inbox
 from atoll.runtime.records import MemoryRecord
 from atoll.study.model import Study
@@ -61,6 +61,7 @@ def replay(
     inbox: Sequence[Event],
 ) -> tuple[Learned, list[tuple[Address, bytes]]]:
     """What the role learns and sends, run again."""
+    protocol = with_helpers(protocol, study)
     net = ReplayNetwork(address, inbox, Decoder[Message](protocol.all_messages(study)))
     record = MemoryRecord(drawn, may_draw=False)
     with one_blas_thread:

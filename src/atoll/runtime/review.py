@@ -16,7 +16,7 @@ from atoll.data.columns import column_names, row_count
 from atoll.errors import AtollError, ParameterError
 from atoll.network import Address
 from atoll.protocols import Protocol, protocol_of
-from atoll.protocols.base import Circumstances, Forecast
+from atoll.protocols.base import Circumstances, Forecast, with_helpers
 from atoll.runtime.budget import PrivacyReview, review_privacy
 from atoll.runtime.studies import data_holders
 from atoll.study.load import StudyFile
@@ -111,7 +111,7 @@ def review_study(
     study: Study, columns: int | None = None, local: Local | None = None, guess: Guess = NO_GUESS
 ) -> Review:
     """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
-    protocol = protocol_of(study.protocol)
+    protocol = with_helpers(protocol_of(study.protocol), study)
     protection = protocol.protection(study)
     sums = protocol.uses_sum and (protection is None or bool(protection.summed))
     method = secure_sums.chosen(study) if sums else None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
 from atoll.network import Address, Network, Record
-from atoll.secure_sums.base import Cost, SecureSum, SumOptions, read_options
+from atoll.secure_sums.base import Cost, Helper, SecureSum, SumOptions, read_options
 from atoll.secure_sums.lattice import Lattice
 from atoll.secure_sums.masks import Masks
+from atoll.secure_sums.mix import Mix
 from atoll.secure_sums.paillier import Paillier
 from atoll.secure_sums.shares import Shares
 from atoll.study.model import Study
@@ -16,15 +17,18 @@ METHODS: dict[str, type[SecureSum]] = {
     "masks": Masks,
     "paillier": Paillier,
     "lattice": Lattice,
+    "mix": Mix,
 }
 
 __all__ = [
     "METHODS",
     "Cost",
+    "Helper",
     "SecureSum",
     "SumOptions",
     "chosen",
     "expected",
+    "helpers",
     "method",
     "read_options",
     "session",
@@ -45,7 +49,12 @@ def method(name: str) -> type[SecureSum]:
 def chosen(study: Study) -> type[SecureSum]:
     """The study's method, in the form that its options ask for."""
     named = method(study.secure_sum)
-    return named.chosen(read_options(named, study.sum_options))
+    return named.chosen(read_options(named, study.sum_options)).helped(frozenset(helpers(study)))
+
+
+def helpers(study: Study) -> dict[str, Address]:
+    """The parties that the study names for roles which its secure sum brings."""
+    return {role: study.the(role) for role in method(study.secure_sum).helpers if study.who(role)}
 
 
 def session(
@@ -72,6 +81,7 @@ def session(
         longest=longest,
         adder=adder,
         options=study.sum_options,
+        helpers=helpers(study),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -21,6 +21,7 @@ from atoll.codec import Message
 from atoll.errors import MessageError, PartyLeft
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record, bind
+from atoll.study.model import Study
 from atoll.study.tables import read_table
 
 BLOCK_VALUES = 1 << 20
@@ -39,6 +40,15 @@ class Cost(NamedTuple):
     rounds: int
 
 
+class Helper(NamedTuple):
+    """A role that a method brings along, where a study names a party for it."""
+
+    serve: Callable[[Network, Study, Record, tuple[Address, ...]], Coroutine[Any, Any, None]]
+    """Takes part in all of a study's sums, given its network, the study, its record and the contributors."""
+    learns: str
+    messages: tuple[type[Message], ...]
+
+
 class SecureSum(ABC):
     """One session for one participant."""
 
@@ -54,10 +64,14 @@ class SecureSum(ABC):
     has_adder: ClassVar[bool] = False
     """Whether somebody other than the receiver adds: the first contributor, or an ``adder`` of its own."""
 
+    helpers: ClassVar[Mapping[str, Helper]] = {}
+    """Roles of its own that the method can have, by name."""
+
     @classmethod
     def messages(cls) -> tuple[type[Message], ...]:
         """Everything that may travel in a session."""
-        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers, *cls.to_adder)))
+        helped = [kind for helper in cls.helpers.values() for kind in helper.messages]
+        return tuple(dict.fromkeys((*cls.to_contributors, *cls.to_receivers, *cls.to_adder, *helped)))
 
     @classmethod
     @abstractmethod
@@ -84,12 +98,14 @@ class SecureSum(ABC):
         longest: int,
         adder: Address | None = None,
         options: Mapping[str, Any] | None = None,
+        helpers: Mapping[str, Address] | None = None,
     ) -> None:
         self.net = net
         self.record = record
         self.contributors = contributors
         self.receivers = receivers
         self.adder = adder
+        self.helped_by = dict(helpers or {})
         self.session = session
         self.longest = min(longest, BLOCK_VALUES)
         self.options: Any = read_options(type(self), options or {})
@@ -106,6 +122,12 @@ class SecureSum(ABC):
         return cls
 
     @classmethod
+    def helped(cls, roles: frozenset[str]) -> type[SecureSum]:
+        """The class that runs a session in which these helpers take part."""
+        del roles
+        return cls
+
+    @classmethod
     def check(cls, contributors: int, options: Any) -> None:
         """Refuse options that so many contributors cannot have. Nothing by default."""
         del contributors, options
@@ -119,6 +141,11 @@ class SecureSum(ABC):
         """From now on a total without one of these is not opened: it would not fit the earlier ones."""
         self._required = contributors
 
+    @property
+    def block_values(self) -> int:
+        """The most values that travel in one block."""
+        return BLOCK_VALUES
+
     async def open(self) -> None:
         """Exchange what all rounds share (seeds, keys). Nothing by default."""
         return
@@ -130,13 +157,17 @@ class SecureSum(ABC):
         self._contributed.add(round_name)
         digest = hashlib.sha256(np.ascontiguousarray(values).data).digest()
         bind(self.record, f"{self.session}/{round_name}/digest", digest)
-        for name, columns in blocks(round_name, values.shape[1]):
+        for name, columns in blocks(round_name, values.shape[1], self.block_values):
             await self.contribute_block(name, values[:, columns])
+
+    async def close(self) -> None:
+        """After a contributor's last round: let helpers go. Nothing by default."""
+        return
 
     async def add_up(self, round_name: str, n: int) -> None:
         """Add a round for the receiver: the part of an ``adder``, where the method has one."""
         if self.has_adder and self.net.me == self.adder:
-            for name, _ in blocks(round_name, n):
+            for name, _ in blocks(round_name, n, self.block_values):
                 await self.add_block(name)
 
     async def add_block(self, name: str) -> None:
@@ -147,7 +178,7 @@ class SecureSum(ABC):
         """The total of a round of ``n`` values (receivers only)."""
         result = np.empty((fixedpoint.LIMBS, n), np.uint64)
         present = None
-        for name, columns in blocks(round_name, n):
+        for name, columns in blocks(round_name, n, self.block_values):
             result[:, columns] = await self.total_block(name, columns.stop - columns.start)
             if present not in (None, self.present):
                 raise PartyLeft("a contributor left between two blocks of one sum", hint="start a new run")
@@ -163,10 +194,10 @@ class SecureSum(ABC):
         """Receive one block's total."""
 
 
-def blocks(round_name: str, n: int) -> Iterator[tuple[str, slice]]:
-    """A round's blocks, each with a name of its own."""
-    for index, start in enumerate(range(0, max(n, 1), BLOCK_VALUES)):
-        yield f"{round_name}#{index}", slice(start, min(start + BLOCK_VALUES, n))
+def blocks(round_name: str, n: int, size: int) -> Iterator[tuple[str, slice]]:
+    """A round's blocks of at most ``size`` values, each with a name of its own."""
+    for index, start in enumerate(range(0, max(n, 1), size)):
+        yield f"{round_name}#{index}", slice(start, min(start + size, n))
 
 
 def count_blocks(lengths: Sequence[int]) -> int:

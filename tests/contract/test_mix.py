@@ -1,0 +1,152 @@
+"""The mixing secure sum: the paper's message counts, forms, orders and mediators."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+from tests.examples import Example, mediated, pppca, summation
+
+import atoll
+from atoll import fixedpoint, secure_sums
+from atoll.data.island import Island
+from atoll.errors import AtollError, ParameterError, StudyError
+from atoll.network import Network, Record
+from atoll.protocols.base import Learned, Protocol
+from atoll.runtime.execute import run_study
+from atoll.runtime.local import LocalEngine
+from atoll.runtime.review import review_study
+from atoll.secure_sums.mix.session import orders, parts
+from atoll.study.model import Parameters, Party, Study
+
+
+def counts(example: Example) -> Counter[str]:
+    return Counter(run_study(example.study, example.islands).result.transcript.kinds)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 20])
+def test_a_sum_takes_the_papers_number_of_messages(n: int) -> None:
+    found = counts(summation("mix", n=n))
+    keys = found.pop("MixKeys")
+    assert keys == n * (n + 1)
+    assert found == {"MixInput": n, "MixBatch": n, "MixedBatch": 1}  # 2N + 1
+    assert found.total() == 2 * n + 1
+    # A mediator of its own tells the receiver, and is told when there are no more sums.
+    found = counts(mediated(summation("mix", n=n)))
+    assert found == {
+        "MixKeys": keys,
+        "MixInput": n,
+        "MixBatch": n,
+        "MixedBatch": 1,
+        "MixTotal": 1,
+        "MixOver": 1,
+    }
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_where_all_contributors_get_the_sum_it_takes_3n_plus_1(n: int) -> None:
+    async def contributor(net: Network, study: Study, island: Island, record: Record) -> Learned:
+        everyone = study.who("contributor")
+        sums = secure_sums.session(study, net, record, contributors=everyone, receivers=everyone, longest=2)
+        await sums.open()
+        await sums.contribute("v", fixedpoint.encode(island.features(island.columns).ravel()))
+        total = await sums.total("v", 2)
+        await sums.close()
+        return Learned({"total": fixedpoint.decode(total)})
+
+    protocol = Protocol(
+        name="everybody",
+        title="",
+        roles={"contributor": contributor},
+        data_roles=frozenset({"contributor"}),
+        messages=(),
+        parameters=Parameters,
+        outputs={},
+        learns=lambda _: [],
+        adversary="",
+        single_roles=frozenset(),
+    )
+    names = [f"i{k}" for k in range(n)]
+    study = Study(
+        name="t",
+        protocol="everybody",
+        secure_sum="mix",
+        parties=(*(Party(name, ("contributor",)) for name in names), Party("m", ("mediator",))),
+    )
+    islands = {name: Island.from_array(np.array([[1.0, k]]), name=name) for k, name in enumerate(names)}
+    outcome = LocalEngine().run(protocol, study, islands)
+    for address, learned in outcome.learned.items():
+        if address.role == "contributor":
+            assert learned.outputs["total"].tolist() == [n, sum(range(n))]
+    sent = Counter(outcome.transcript.kinds)
+    assert sum(sent[kind] for kind in ("MixInput", "MixBatch", "MixedBatch", "MixTotal")) == 3 * n + 1
+
+
+def test_rotated_orders_share_the_values_among_them() -> None:
+    assert orders(4, 40, True) == [(0, 1, 2, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 1, 2)]
+    assert orders(4, 40, False) == orders(4, 3, True) == [(0, 1, 2, 3)]
+    assert parts(10, 4) == [slice(0, 2), slice(2, 5), slice(5, 7), slice(7, 10)]
+    found = counts(summation("mix", {"parallel": True}, n=4))
+    assert found == {"MixKeys": 20, "MixInput": 4, "MixBatch": 16, "MixedBatch": 4}
+
+
+@pytest.mark.parametrize("form", ["onion", "elgamal"])
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("islands", [2, 3, 20])
+def test_every_form_and_order_is_exact(form: str, parallel: bool, islands: int) -> None:
+    values = islands if parallel and form == "onion" else 3
+    vectors = [np.random.default_rng(k).normal(size=values) * 10.0 ** (k - 5) for k in range(islands)]
+    total = atoll.secure_sum(vectors, "mix", form=form, parallel=parallel, segments=2 + islands % 2)
+    np.testing.assert_array_equal(total, atoll.secure_sum(vectors, "shares"))
+
+
+@pytest.mark.parametrize("cut", ["fractions", "random"])
+def test_the_papers_cuts_are_exact_too(cut: str) -> None:
+    vectors = [np.array([1.5, -2.25, 0.0, 1e9]) * k for k in (1, -2, 7)]
+    np.testing.assert_array_equal(
+        atoll.secure_sum(vectors, "mix", blind=False, cut=cut), atoll.secure_sum(vectors)
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"segments": 1}, "cannot be cut into 1 segments"),
+        ({"blind": False}, "cut = 'uniform' does not go with blind = false"),
+        ({"cut": "random"}, "does not go with blind = true"),
+        ({"blind": False, "cut": "random", "spread_bits": 400}, "spread_bits = 400"),
+        ({"form": "onions"}, "onions"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(AtollError, match=words):
+        atoll.secure_sum([[1.0], [2.0]], "mix", **options)
+
+
+def test_a_mediator_may_not_be_an_island_and_needs_a_mix() -> None:
+    example = summation("mix")
+    doubled = (Party("island-0", ("contributor", "mediator")), *example.study.parties[1:])
+    with pytest.raises(StudyError, match="cannot be both mediator and contributor"):
+        run_study(structs.replace(example.study, parties=doubled), example.islands)
+    with pytest.raises(StudyError, match="unknown role 'mediator'"):
+        run_study(mediated(pppca("shares")).study, pppca("shares").islands)
+
+
+def test_pca_by_mixing_is_the_same_pca() -> None:
+    tables = [np.random.default_rng(k).normal(size=(30, 5)) for k in range(3)]
+    plain = atoll.PCA(2).fit(tables)
+    for options in ({}, {"form": "elgamal", "parallel": True}):
+        mixed = atoll.PCA(2, secure_sum="mix", mix=options).fit(tables)
+        np.testing.assert_allclose(mixed.components_, plain.components_, atol=1e-12)
+    with pytest.raises(ParameterError, match="mix"):
+        atoll.PCA(2, mix={"segments": 3}).fit(tables)
+
+
+def test_review_says_what_the_mediator_learns_and_what_mixing_adds() -> None:
+    review = review_study(mediated(pppca("mix")).study, 4)
+    assert "together with up to 1 of the 3 islands" in (review.trust or "")
+    (mediator,) = [role for role in review.roles if role.role == "mediator"]
+    assert mediator.parties == ("broker",)

@@ -34,8 +34,17 @@ from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy.dp_moments import Rows
 from atoll.privacy.sensitivity import Neighbours
-from atoll.protocols import handshake, pppca_private
-from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, PrivacyTerms, Protocol, learned
+from atoll.protocols import handshake, pppca_outputs, pppca_private
+from atoll.protocols.base import (
+    Circumstances,
+    Disclosure,
+    Expectation,
+    Learned,
+    Outputs,
+    PrivacyTerms,
+    Protocol,
+    learned,
+)
 from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
 from atoll.protocols.private_release import Private, PublicCentre
 from atoll.protocols.released import (
@@ -61,13 +70,15 @@ SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
 
 class PPPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``columns``: the columns to use, where not all of them; from ``epsilon`` on:
-    a differentially private release, as in :mod:`atoll.protocols.private_release`."""
+    with the projections; ``columns``: the columns to use, where not all of them; ``accept_determined``:
+    release what says the covariance (:mod:`atoll.protocols.pppca_outputs`); from ``epsilon`` on: a
+    differentially private release, as in :mod:`atoll.protocols.private_release`."""
 
     n_components: int | float | None = 2
     standardize: bool = False
     label: str | None = None
     columns: tuple[str, ...] | None = None
+    accept_determined: bool = False
     epsilon: float | None = None
     delta: float | None = None
     row_norm: float | None = None
@@ -171,6 +182,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     await sums.open()
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await net.receive(JointMean, server)  # Alg 2, l.3
+    pppca_outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave
     C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
     islands = joint.islands or tuple(address.party for address in study.who(PROVIDER))
@@ -198,6 +210,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     await sums.open()
     n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3
     _check_rows(n, p.n_components, d)
+    pppca_outputs.check_outputs(study, p, n, d)
     present = sums.present
     sums.require(present)
     staying = [address for address in providers if address in present]
@@ -207,6 +220,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
     check_grid(C, mean, n, agreed.names, p.standardize)
     T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
+    pppca_outputs.check_found(study, p, n, T)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     for address in staying:
         if _needs_transfer(study, address):
@@ -283,6 +297,11 @@ def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
             f"the joint table has {n} sample(s) (shape=({n}, {d})) while a minimum of 2 is required"
         )
     check_components(n_components, n, d)
+
+
+def determines(study: Study, known: Circumstances) -> tuple[str, ...]:
+    """From how many components on others than the server know the covariance too."""
+    return pppca_outputs.review_words(study, known, study.read_parameters(PPPCAParameters))
 
 
 def learns(study: Study) -> list[Disclosure]:
@@ -458,4 +477,5 @@ PROTOCOL = Protocol(
     expect=expect,
     check=check,
     privacy=terms,
+    determines=determines,
 )

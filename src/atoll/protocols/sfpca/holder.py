@@ -30,6 +30,7 @@ from atoll.protocols.sfpca.shared import (
     scaled_units,
 )
 from atoll.protocols.sfpca.simulated import at_grid, public_integers
+from atoll.randomness import fresh_seed
 
 OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
 """What is made from a role's secrets."""
@@ -152,6 +153,13 @@ class ShareHolder(Machine):
         """The number of a message, the same for all roles."""
         self._step += 1
         return self._step
+
+    def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
+        step, share = self.next_step(), x.share
+        if self.me in self.all_providers:
+            domain = hashlib.sha256(self.session + f"digits {step}".encode()).digest()
+            share = go.smudge(share, smudge_bits, self.record(f"digits {step}", fresh_seed), domain)
+        return Shared(x.shape, x.fraction, x.bits, share, self.everybody, known=x.known)
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
         values = np.array([[np.trace(go.to_ints(x.share))]], dtype=object)

@@ -8,12 +8,14 @@ themselves, and components, offset and variances are linear relations between th
 C = G/n - (u/n)(u/n)^T and u w = n offset. Once the relations have more digits than the unknowns, one
 vector of whole numbers fits, and lattice reduction finds it. Both are counted in bits:
 
-    unknown   log2(n R^2 / 2) for a mixed moment, log2(n R^2 / 4) for a square (no covariance of values within
-              a range R is larger than R^2 / 4), log2(n R) for a column's sum
+    unknown   log2(sqrt(n) R^2 / 2) for a second moment, log2(sqrt(n) R) for a column's sum: what chance makes
+              of n rows, for somebody who knows the population that they come from (a standard deviation of
+              sqrt(n) R^2 / 8, and log2 sqrt(2 pi e) bits for its shape)
     known     b for each of the m k - k (k + 1) / 2 free numbers in k orthonormal rows of m, and for each
               of the k offsets; 52 for each of the k variances and for the total
 
-G is symmetric, which halves the number of components that a row-by-row count, m log2(n R^2) / b, gives.
+Counted row by row, without that knowledge, m log2(n R^2) / b components would be needed: G is symmetric,
+which halves their number, and rows that are drawn from something known are worth half their bits.
 tests/attacks/test_determined.py carries the attack out on both sides of the line.
 """
 
@@ -62,13 +64,11 @@ class Given(NamedTuple):
 
 def unknown_bits(table: Table, given: Given) -> float:
     """The bits of all moments that the receiver does not have."""
-    m, own = table.columns, table.own_columns
-    n, squared = max(2, table.rows - table.own_rows), _within(table) ** 2
-    pairs = m * (m - 1) // 2 - own * (own - 1) // 2
-    bits = pairs * log2(max(2.0, n * squared / 2))
-    if not given.scales:
-        bits += (m - own) * log2(max(2.0, n * squared / 4))
-    return bits if given.mean else bits + (m - own) * log2(n * squared**0.5)
+    m, own, R = table.columns, table.own_columns, _within(table)
+    chance = max(2, table.rows - table.own_rows) ** 0.5
+    moments = m * (m - 1) // 2 - own * (own - 1) // 2 + (0 if given.scales else m - own)
+    bits = moments * log2(max(2.0, chance * R**2 / 2))
+    return bits if given.mean else bits + (m - own) * log2(max(2.0, chance * R))
 
 
 def known_bits(m: int, k: int, given: Given) -> float:
@@ -105,7 +105,8 @@ def words(table: Table, k: int, given: Given) -> str:
     said = f"n_components={k} of {table.columns} columns and {table.rows:,} rows"
     if is_whole(table, k, given):
         return f"{said} say the whole joint {'covariance' if given.whole_numbers else 'correlation matrix'}"
-    return f"{said} say all second moments, if the columns hold whole numbers in a range of {_within(table):,.0f}"
+    within = f"{_within(table):,.0f}"
+    return f"{said} say all second moments, if the columns hold whole numbers in a range of {within}"
 
 
 def check(table: Table, k: int, given: Given, *, fewer_digits: bool = False) -> None:

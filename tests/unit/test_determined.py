@@ -143,7 +143,8 @@ def test_every_output_has_the_digits_of_the_study_and_no_more(digits: int | None
     off = np.abs(mine.components_ - full.components_)
     assert 2.0 ** -(bits + 3) < off.mean() < 2.0**-bits
     assert off.max() <= 2.0**-bits
-    assert np.abs(mine.offset_ - full.offset_).max() <= 2048 * 2.0**-bits * 1.01
+    # Sums are divided by the next power of two above n, which is less than two times as much.
+    assert np.abs(mine.offset_ - full.offset_).max() <= 2048 * 2.0**-bits * 256 / 178
     np.testing.assert_allclose(mine.explained_variance_, full.explained_variance_, rtol=1e-12)
     for name, rows in HALVES.items():  # whoever has both gets nothing from one that the other does not say
         np.testing.assert_allclose(mine.scores_[name], mine.transform(rows), atol=1e-9)
@@ -172,12 +173,14 @@ def test_kept_components_are_opened_and_used_with_the_same_noise() -> None:
 
 def test_the_review_says_where_the_line_is_and_where_the_study_is() -> None:
     study = without(sfpca(bounds=((0.0, 3.0),)), "accept_determined", n_components=2)
-    said = review_study(study, 12, guess=Guess((910, 910))).determined
+    said = review_study(study, 12, guess=Guess((910, 910, 910))).determined
     assert "11 components or more say the whole joint covariance" in said[0]
-    at = line(Table(12, 1820, 3, own_rows=910), Given(26))
+    at = line(Table(12, 2730, 3, own_rows=910), Given(26))
     assert f"{at} within a range of 3" in said[0]
     assert said[1].endswith("beyond that line; a run refuses them")
-    fewer = review_study(without(example_of(study), digits=16, n_components=1), 12, guess=Guess((910, 910)))
+    fewer = review_study(
+        without(example_of(study), digits=16, n_components=1), 12, guess=Guess((910, 910, 910))
+    )
     assert fewer.determined[1] == "the study's 1 components are below that line"
     accepted = review_study(without(example_of(study), accept_determined=True), 12).determined
     assert accepted[1].endswith("which it accepts")

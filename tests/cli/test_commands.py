@@ -86,6 +86,7 @@ protocol = "sfpca"
 [parameters]
 columns = ["a", "b", "c", "d"]
 bounds = 64.0
+accept_determined = true
 %s
 [[party]]
 name = "north"
@@ -134,7 +135,7 @@ def test_shares_that_nobody_could_keep_are_refused_before_anything_runs(folder: 
     before = everything_in(folder)
     finished = atoll("run", "study.toml")
     assert finished.code == 4
-    assert "study.toml:18: atoll run has nowhere to keep each role's share of the output" in finished.err
+    assert "study.toml:19: atoll run has nowhere to keep each role's share of the output" in finished.err
     assert "hint: release other outputs, or use Python" in finished.err
     assert everything_in(folder) == before
 

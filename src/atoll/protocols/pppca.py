@@ -429,7 +429,9 @@ def _check_privacy(study: Study, p: PPPCAParameters) -> None:
     if asked is not None and study.protocol == "pppca":
         pppca_private.check(study, asked, p.standardize)
         return
-    for name in ("epsilon", *_PRIVATE_ONLY):  # the baselines, which share these parameters, have no noise
+    # The baselines, which share these parameters, have no noise and refuse no number of components.
+    exact = () if study.protocol == "pppca" else ("accept_determined",)
+    for name in ("epsilon", *_PRIVATE_ONLY, *exact):
         if name in study.parameters:
             raise StudyError(
                 f"{name} means nothing to {study.protocol} without epsilon"

@@ -197,15 +197,16 @@ def test_without_dropouts_a_leaving_contributor_ends_the_run(method: str) -> Non
 def test_pca_goes_on_without_an_island_that_left_early_and_stops_when_it_left_late() -> None:
     rng = np.random.default_rng(0)
     tables = {f"i{i}": rng.normal(size=(20, 3)) for i in range(5)}
+    masks: dict[str, Any] = {"secure_sum": "masks", "dropouts": 1}
     early = LocalEngine(faults=Faults(crash={"i3/provider": 6}))
     with pytest.warns(atoll.errors.MissingIslands, match="i3 left"):
-        left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
+        left = atoll.PCA(2, accept_determined=True, engine=early, **masks).fit(tables)
     assert left.islands_ == ["i0", "i1", "i2", "i4"]
-    stayed = atoll.PCA(2).fit({name: X for name, X in tables.items() if name != "i3"})
+    stayed = atoll.PCA(2, accept_determined=True).fit({name: X for name, X in tables.items() if name != "i3"})
     np.testing.assert_allclose(left.components_, stayed.components_, atol=1e-12)
     late = LocalEngine(faults=Faults(crash={"i3/provider": 14}))
     with pytest.raises(PartyLeft, match="i3 left after an earlier sum was opened"):
-        atoll.PCA(2, secure_sum="masks", dropouts=1, engine=late).fit(tables)
+        atoll.PCA(2, accept_determined=True, engine=late, **masks).fit(tables)
 
 
 def test_a_receiver_that_asks_for_too_much_is_refused() -> None:

@@ -71,7 +71,9 @@ def child(library: Path, folder: Path, name: str) -> None:
     control = library.parent / "control"
     control.write_text("enable\n")
     started = time.process_time()
-    PCA(case.n_components, protocol="sfpca", bounds=case.bounds, engine=engine).fit(blocks)
+    PCA(case.n_components, protocol="sfpca", bounds=case.bounds, accept_determined=True, engine=engine).fit(
+        blocks
+    )
     print(time.process_time() - started)
     control.write_text("disable\n")
 
@@ -118,7 +120,7 @@ def total_effort(folder: Path, name: str, rates: Rates) -> float:
     case = figure5.CASES[name]
     rows, d = figure5.load(folder, case).shape
     sizes = [len(part) for part in np.array_split(np.arange(rows), figure5.ISLANDS)]
-    options = PCA(case.n_components, protocol="sfpca", bounds=case.bounds)
+    options = PCA(case.n_components, protocol="sfpca", bounds=case.bounds, accept_determined=True)
     study = sfpca_study(options, as_islands([np.zeros((1, 1))] * figure5.ISLANDS))
     p = study.read_parameters(SFPCAParameters)
     effort = Effort(figure5.ISLANDS)

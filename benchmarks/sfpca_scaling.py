@@ -83,7 +83,12 @@ def foreseen(point: Point) -> tuple[float, float]:
         name="scaling",
         protocol="sfpca",
         parties=parties(islands, "provider", "coordinator", "consumer"),
-        parameters={"n_components": point.components, "recipe": point.recipe, "bounds": 4.0},
+        parameters={
+            "n_components": point.components,
+            "recipe": point.recipe,
+            "bounds": 4.0,
+            "accept_determined": True,
+        },
         release={"components": ("consumer",)},
     )
     rows = (point.rows // point.parties,) * point.parties

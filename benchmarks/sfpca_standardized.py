@@ -57,7 +57,8 @@ def measure(case: Case, X: Any) -> list[Any]:
     k = case.n_components or X.shape[1]
     exact = PCA(k).fit(StandardScaler().fit_transform(X))
     engine = atoll.LocalEngine(latency=LATENCY, bandwidth=BANDWIDTH)
-    mine = atoll.PCA(k, protocol="sfpca", standardize=True, recipe=case.recipe, engine=engine)
+    exactly = {"digits": "full", "accept_determined": True}
+    mine = atoll.PCA(k, protocol="sfpca", standardize=True, recipe=case.recipe, engine=engine, **exactly)
     head = [f"{case.file} {X.shape[0]} x {X.shape[1]}", k]
     try:
         took, fitted = seconds(lambda: mine.fit(np.array_split(X, ISLANDS)))

@@ -46,7 +46,7 @@ def test_rows_beyond_the_declared_range_leave_no_trace(recipe: str) -> None:
         name="beyond",
         protocol="sfpca",
         parties=parties(islands, "provider", "coordinator"),
-        parameters={"n_components": 2, "recipe": recipe, "bounds": 1.0},
+        parameters={"n_components": 2, "recipe": recipe, "bounds": 1.0, "accept_determined": True},
         release={"components": ("provider",)},
     )
     sent = Sent(protocol.PROTOCOL.all_messages(study))

@@ -44,7 +44,7 @@ def slow_spectrum() -> Example:
         name="retried",
         protocol="sfpca",
         parties=parties(islands, "provider", "coordinator"),
-        parameters={"n_components": 2, "recipe": "fast"},
+        parameters={"n_components": 2, "recipe": "fast", "accept_determined": True},
         release={"components": ("provider",)},
     )
     return Example(study, islands)

@@ -82,7 +82,7 @@ def example(recipe: str) -> tuple[Example, np.ndarray]:
         name="view",
         protocol="sfpca",
         parties=parties(islands, "provider", "coordinator"),
-        parameters={"n_components": K, "recipe": recipe, "bounds": 4.0},
+        parameters={"n_components": K, "recipe": recipe, "bounds": 4.0, "accept_determined": True},
         release={"components": ("provider",)},
     )
     return Example(study, islands), rows

@@ -11,6 +11,7 @@ protocol = "pppca"
 [parameters]
 n_components = 2
 label = "kind"
+accept_determined = true
 [[party]]
 name = "north"
 role = "provider"

@@ -103,10 +103,11 @@ data = { north = "north.csv", south = "south.parquet" }
 %s
 """
 COMPONENTS = 'components = ["provider"]'
+ACCEPTED = "accept_determined = true"
 
 
 def test_islands_of_few_rows_are_warned_of(folder: Path) -> None:
-    (folder / "study.toml").write_text(ENCRYPTED % ("", COMPONENTS, ""))
+    (folder / "study.toml").write_text(ENCRYPTED % (ACCEPTED, COMPONENTS, ""))
     finished = atoll("run", "study.toml", "--json")
     assert finished.code == 0
     assert finished.err.startswith("warning: north, south: fewer than 30 rows; the opened spectrum may then")
@@ -118,7 +119,7 @@ def test_noise_or_enough_rows_need_no_warning(folder: Path) -> None:
     booked = 'ledger = "ledger.db"\nidentities = { north = "n", south = "s" }'
     (folder / "study.toml").write_text(ENCRYPTED % (epsilon, COMPONENTS, booked))
     assert atoll("run", "study.toml", "--quiet") == (0, "", "")
-    (folder / "study.toml").write_text(ENCRYPTED % ("", COMPONENTS, ""))
+    (folder / "study.toml").write_text(ENCRYPTED % (ACCEPTED, COMPONENTS, ""))
     for table, read, write in (
         ("north.csv", pd.read_csv, lambda f: f.to_csv("north.csv", index=False)),
         ("south.parquet", pd.read_parquet, lambda f: f.to_parquet("south.parquet")),
@@ -128,7 +129,7 @@ def test_noise_or_enough_rows_need_no_warning(folder: Path) -> None:
 
 
 def test_shares_that_nobody_could_keep_are_refused_before_anything_runs(folder: Path) -> None:
-    (folder / "study.toml").write_text(ENCRYPTED % ("", 'encrypted = ["provider", "coordinator"]', ""))
+    (folder / "study.toml").write_text(ENCRYPTED % (ACCEPTED, 'encrypted = ["provider", "coordinator"]', ""))
     for table in ("north.csv", "south.parquet"):
         (folder / table).unlink()  # not even read
     before = everything_in(folder)

@@ -55,10 +55,10 @@ BAD: dict[str, tuple[Change, int, str]] = {
     "unknown role": (
         study('role = "server"', 'role = "sever"'),
         4,
-        r"study\.toml:15: .*unknown role 'sever'",
+        r"study\.toml:16: .*unknown role 'sever'",
     ),
-    "unknown output": (study("scores =", "loadings ="), 4, r"study\.toml:22: .*'loadings'"),
-    "not TOML": (study("[release]", "[release"), 4, r"study\.toml:19: "),
+    "unknown output": (study("scores =", "loadings ="), 4, r"study\.toml:23: .*'loadings'"),
+    "not TOML": (study("[release]", "[release"), 4, r"study\.toml:20: "),
     "one island": (
         study('name = "south"\nrole = "provider"', 'name = "south"\nrole = "consumer"'),
         4,

@@ -216,18 +216,19 @@ def test_without_dropouts_a_leaving_contributor_ends_the_run(method: str) -> Non
 def test_pca_goes_on_without_an_island_that_left_early_and_stops_when_it_left_late() -> None:
     rng = np.random.default_rng(0)
     tables = {f"i{i}": rng.normal(size=(20, 3)) for i in range(5)}
+    options: dict[str, Any] = {"secure_sum": "masks", "dropouts": 1, "accept_determined": True}
     for dies_at in (3, 6, 14):  # comparing the columns, sending keys, after its backups
         early = LocalEngine(faults=Faults(crash={"i3/provider": dies_at}))
         with pytest.warns(atoll.errors.MissingIslands, match="i3 left"):
-            left = atoll.PCA(2, secure_sum="masks", dropouts=1, engine=early).fit(tables)
+            left = atoll.PCA(2, engine=early, **options).fit(tables)
         assert left.islands_ == ["i0", "i1", "i2", "i4"]
-    stayed = atoll.PCA(2).fit({name: X for name, X in tables.items() if name != "i3"})
+    stayed = atoll.PCA(2, accept_determined=True).fit({name: X for name, X in tables.items() if name != "i3"})
     np.testing.assert_allclose(left.components_, stayed.components_, atol=1e-12)
     # While who stayed is compared, while the mean is, and when the keys of the second sum are due.
     for dies_at in (17, 22, 26):
         late = LocalEngine(faults=Faults(crash={"i3/provider": dies_at}))
         with pytest.raises(PartyLeft, match=r"i3 left .*after an earlier sum was opened"):
-            atoll.PCA(2, secure_sum="masks", dropouts=1, engine=late).fit(tables)
+            atoll.PCA(2, engine=late, **options).fit(tables)
 
 
 def test_unknown_options_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,11 @@ LOADERS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
     "diabetes": lambda: load_diabetes(return_X_y=True),
     "random": lambda: (np.random.default_rng(0).normal(3.0, 2.0, (500, 20)), np.arange(500) % 7),
 }
+
+
+def exact(n_components: Any, **options: Any) -> atoll.PCA:
+    """All components are the covariance, which the study has to accept."""
+    return atoll.PCA(n_components, accept_determined=True, **options)
 
 
 def at_random(X: np.ndarray, y: np.ndarray, M: int) -> list[np.ndarray]:
@@ -81,7 +87,7 @@ def assert_same_mean(mine: atoll.PCA, pooled: np.ndarray) -> None:
 def test_equals_pooled_pca(name: str, n_islands: int, cut: Callable[..., list[np.ndarray]]) -> None:
     X, y = LOADERS[name]()
     islands = cut(X, y, n_islands)
-    mine = atoll.PCA(n_components=None).fit(islands)
+    mine = exact(n_components=None).fit(islands)
     pooled = np.vstack(islands)
     assert_same_mean(mine, pooled)
     assert_same_pca(mine, islands, pooled)
@@ -92,7 +98,7 @@ def test_equals_pooled_pca(name: str, n_islands: int, cut: Callable[..., list[np
 def test_every_secure_sum_is_as_exact(name: str, secure_sum: str) -> None:
     X, y = LOADERS[name]()
     islands = by_label(X, y, 3)
-    mine = atoll.PCA(n_components=None, secure_sum=secure_sum).fit(islands)
+    mine = exact(n_components=None, secure_sum=secure_sum).fit(islands)
     assert_same_mean(mine, np.vstack(islands))
     assert_same_pca(mine, islands, np.vstack(islands))
 
@@ -126,7 +132,7 @@ def awkward_tables(draw: st.DrawFn) -> tuple[list[np.ndarray], bool]:
 def test_awkward_tables(case: tuple[list[np.ndarray], bool]) -> None:
     islands, standardize = case
     pooled = np.vstack(islands)
-    mine = atoll.PCA(n_components=None, standardize=standardize).fit(islands)
+    mine = exact(n_components=None, standardize=standardize).fit(islands)
     assert_same_mean(mine, pooled)
     if standardize:
         scaler = StandardScaler().fit(pooled)
@@ -143,7 +149,7 @@ def test_means_far_larger_than_deviations(offset: float) -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(3000, 6)) @ np.diag([3, 2.5, 2, 1.5, 1.2, 1]) + offset
     islands = np.array_split(X[np.argsort(X[:, 0])], 3)
-    mine = atoll.PCA(n_components=None).fit(islands)
+    mine = exact(n_components=None).fit(islands)
     assert_same_mean(mine, X)
     # Projections are as good as a double holds the mean; variances and components are better.
     theirs = sklearn.decomposition.PCA(svd_solver="full").fit(X - offset)
@@ -155,7 +161,7 @@ def test_means_far_larger_than_deviations(offset: float) -> None:
 def test_a_constant_column_stays_constant_however_large(value: float) -> None:
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[:, 0] = value
-    mine = atoll.PCA(n_components=None, standardize=True).fit([X[:50], X[50:120], X[120:]])
+    mine = exact(n_components=None, standardize=True).fit([X[:50], X[50:120], X[120:]])
     reference = sklearn.decomposition.PCA(svd_solver="full").fit(StandardScaler().fit_transform(X[:, 1:]))
     np.testing.assert_allclose(mine.explained_variance_[:2], reference.explained_variance_, rtol=1e-8)
     assert mine.explained_variance_[2] < 1e-8
@@ -165,10 +171,10 @@ def test_a_constant_column_stays_constant_however_large(value: float) -> None:
 def test_deviations_below_the_grid_are_an_error() -> None:
     X = np.random.default_rng(0).normal(size=(100, 3))
     with pytest.raises(atoll.errors.RangeOverflow, match="'x0' deviates by less"):
-        atoll.PCA(2).fit([X[:50] * 1e-14, X[50:] * 1e-14])
+        exact(2).fit([X[:50] * 1e-14, X[50:] * 1e-14])
     with pytest.raises(atoll.errors.RangeOverflow, match="'x1' deviates by less"):
-        atoll.PCA(2, standardize=True).fit([X[:50] * [1, 1e-16, 1], X[50:] * [1, 1e-16, 1]])
-    assert atoll.PCA(2).fit([X[:50] * [1, 1e-16, 1], X[50:] * [1, 1e-16, 1]]).n_samples_ == 100
+        exact(2, standardize=True).fit([X[:50] * [1, 1e-16, 1], X[50:] * [1, 1e-16, 1]])
+    assert exact(2).fit([X[:50] * [1, 1e-16, 1], X[50:] * [1, 1e-16, 1]]).n_samples_ == 100
 
 
 def test_columns_of_1e9_beside_1e_minus_6_standardised() -> None:
@@ -177,7 +183,7 @@ def test_columns_of_1e9_beside_1e_minus_6_standardised() -> None:
     X = latent @ rng.normal(size=(3, 6)) + 0.1 * rng.normal(size=(300, 6))
     X *= np.array([1e9, 1e-6, 1.0, 1e3, 1e-3, 1e6])
     X += np.array([1e9, 1e-6, 5.0, 0.0, 1.0, -1e6])
-    mine = atoll.PCA(n_components=None, standardize=True).fit([X[:7], X[7:100], X[100:]])
+    mine = exact(n_components=None, standardize=True).fit([X[:7], X[7:100], X[100:]])
     scaler = StandardScaler().fit(X)
     theirs = sklearn.decomposition.PCA(svd_solver="full").fit(scaler.transform(X))
     np.testing.assert_allclose(mine.mean_, scaler.mean_, rtol=TOLERANCE)
@@ -190,7 +196,7 @@ def test_columns_of_1e9_beside_1e_minus_6_standardised() -> None:
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
 def test_a_share_of_the_variance_chooses_as_scikit_learn_does(share: float) -> None:
     X, _ = LOADERS["digits"]()
-    mine = atoll.PCA(n_components=share).fit(np.array_split(X, 4))
+    mine = exact(n_components=share).fit(np.array_split(X, 4))
     theirs = sklearn.decomposition.PCA(n_components=share, svd_solver="full").fit(X)
     assert mine.n_components_ == theirs.n_components_
     assert mine.noise_variance_ == pytest.approx(theirs.noise_variance_, rel=1e-8)
@@ -227,7 +233,7 @@ def test_meta_is_exact_when_nothing_is_truncated_and_close_when_it_is() -> None:
 def test_a_table_with_fewer_rows_than_columns_warns() -> None:
     X = np.random.default_rng(0).normal(size=(5, 8))
     with pytest.warns(atoll.errors.PrivacyWarning, match="5 rows for 8 columns"):
-        atoll.PCA(2).fit([X[:2], X[2:]])
+        exact(2).fit([X[:2], X[2:]])
 
 
 def test_separate_gives_each_island_its_own() -> None:

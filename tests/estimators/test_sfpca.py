@@ -30,8 +30,11 @@ EXACT = PCA(13).fit(X)
 FRAME = pd.DataFrame(X[:, :3], columns=["age", "dose", "weight"])
 
 
+EXACTLY: dict[str, Any] = {"digits": "full", "accept_determined": True}
+
+
 def sfpca(n_components: Any = 3, **options: Any) -> atoll.PCA:
-    return atoll.PCA(n_components, protocol="sfpca", **options)
+    return atoll.PCA(n_components, protocol="sfpca", **EXACTLY | options)
 
 
 def cosines(fitted: atoll.PCA, exact: PCA = EXACT) -> np.ndarray:

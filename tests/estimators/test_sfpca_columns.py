@@ -30,7 +30,8 @@ FRAME = pd.DataFrame(WINE[:, :4], columns=["alcohol", "acid", "ash", "alkali"])
 
 
 def vertical(n_components: Any = 2, **options: Any) -> atoll.PCA:
-    return atoll.PCA(n_components, protocol="sfpca", partition="vertical", **options)
+    exactly = {"digits": "full", "accept_determined": True} | options
+    return atoll.PCA(n_components, protocol="sfpca", partition="vertical", **exactly)
 
 
 def by_columns(X: np.ndarray, islands: int) -> list[np.ndarray]:

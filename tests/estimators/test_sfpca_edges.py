@@ -24,7 +24,8 @@ def exact(X: np.ndarray, k: int) -> np.ndarray:
 
 
 def fitted(X: np.ndarray, k: int | None, cut: int, **options: Any) -> atoll.PCA:
-    return atoll.PCA(k, protocol="sfpca", **({"recipe": "strict"} | options)).fit([X[:cut], X[cut:]])
+    asked = {"recipe": "strict", "digits": "full", "accept_determined": True} | options
+    return atoll.PCA(k, protocol="sfpca", **asked).fit([X[:cut], X[cut:]])
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ class Tap(LocalEngine):
 
 def fitted(engine: LocalEngine | None = None) -> atoll.PCA:
     options: dict[str, Any] = {"protocol": "sfpca", "release": "encrypted", "bounds": 2000.0}
+    options |= {"digits": "full"}
     return atoll.PCA(3, engine=engine, **options).fit(ISLANDS)
 
 

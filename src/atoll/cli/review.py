@@ -128,7 +128,7 @@ def _releases(review: Review) -> object:
 def _warn(review: Review, screen: Console) -> None:
     from rich.markup import escape
 
-    for sentence in review.combined:
+    for sentence in (*review.combined, *review.determined):
         screen.print(f"[yellow]! {escape(sentence)}[/]")
 
 

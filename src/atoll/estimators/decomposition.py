@@ -16,6 +16,7 @@ from atoll.data.island import Island, as_islands
 from atoll.errors import NotReleased, ParameterError, PrivacyWarning
 from atoll.estimators.base import parties, refuse_meaningless, run, warn_of_missing
 from atoll.estimators.encrypted import (
+    SFPCA_OPTIONS,
     check_alignment,
     check_sfpca,
     common_scores,
@@ -40,9 +41,9 @@ from atoll.study.model import Study
 # scikit-learn's tools set random_state wherever it exists, so it is never an error.
 _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
-    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon"),
+    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon", "accept_determined"),
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
-    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize", "epsilon"),
+    "sfpca": (*_ALWAYS, *SFPCA_OPTIONS, "standardize", "epsilon", "accept_determined"),
     "meta": _ALWAYS,
     "separate": (*_ALWAYS, "standardize"),
     "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
@@ -120,6 +121,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
         SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
         With epsilon, rows outside the ball around this box are cut to it.
+    digits : int or "full", optional
+        SF-PCA: bits of components, offset and scores that are released (26); noise covers what is finer.
+    accept_determined : bool
+        Release outputs also where they say all second moments, as nearly all components do, and fewer
+        where columns hold whole numbers. Refused otherwise; ``atoll review`` says where the line is.
     engine : LocalEngine, optional
         Where the roles run.
 
@@ -173,6 +179,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         key: str = "collective",
         bounds: Any = None,
         mix: Any = None,
+        digits: int | str | None = None,
+        accept_determined: bool = False,
         random_state: Any = None,
         engine: Any = None,
     ) -> None:
@@ -200,6 +208,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.key = key
         self.bounds = bounds
         self.mix = mix
+        self.digits = digits
+        self.accept_determined = accept_determined
         self.random_state = random_state
         self.engine = engine
 
@@ -225,8 +235,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self._is_the_papers():
             used = tuple(name for name in used if name not in _NOT_IN_THE_PAPERS)
         refuse_meaningless(self, used, f"protocol={self.protocol!r} with secure_sum={self.secure_sum!r}")
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise ParameterError(f"standardize={self.standardize!r} must be True or False")
+        for name in ("standardize", "accept_determined"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ParameterError(f"{name}={getattr(self, name)!r} must be True or False")
         if self.protocol == "sfpca":
             check_sfpca(self)
         tables = as_islands(islands)
@@ -297,6 +308,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             parameters={
                 "n_components": _plain(self.n_components),
                 "standardize": bool(self.standardize),
+                **({"accept_determined": True} if self.accept_determined else {}),
                 **(privacy_parameters(self) | pair_parameters(self, islands) if self._is_private() else {}),
             },
             release=release if joint else {"models": ("provider",)},

@@ -17,6 +17,8 @@ from atoll.estimators.privacy_options import privacy_parameters, variances_of
 from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_islands
 from atoll.study.model import Study
 
+SFPCA_OPTIONS = ("recipe", "release", "bounds", "digits", "variant", "eigen")
+"""What means something to SF-PCA alone."""
 _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
     "components": {"components": ("provider", "consumer"), "scores": ("provider",)},
     "scores": {"scores": ("provider",)},
@@ -80,6 +82,7 @@ def sfpca_study(options: Any, islands: dict[str, Island]) -> Study:
             "recipe": options.recipe,
             "standardize": bool(options.standardize),
             "bounds": plain_bounds(options.bounds),
+            **_digits(options),
             **_privacy(options),
         },
         partition=options.partition,
@@ -92,6 +95,15 @@ def _privacy(options: Any) -> dict[str, Any]:
     if options.epsilon is None:
         return {}
     return {name: value for name, value in privacy_parameters(options).items() if name != "neighbours"}
+
+
+def _digits(options: Any) -> dict[str, Any]:
+    """What a study says only where it is not as usual."""
+    digits = options.digits
+    if isinstance(digits, numbers.Integral) and not isinstance(digits, bool):
+        digits = int(digits)
+    said = {} if digits is None else {"digits": digits}
+    return said | ({"accept_determined": True} if options.accept_determined else {})
 
 
 def _releases(options: Any) -> dict[str, tuple[str, ...]]:

@@ -150,6 +150,8 @@ class Protocol:
     check: Callable[[Study], None] = lambda _: None
     privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
     """The study's differential privacy, where it asks for any."""
+    determines: Callable[[Study, Circumstances], tuple[str, ...]] = lambda _, __: ()
+    """From how many components on the outputs say all second moments of the tables."""
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""

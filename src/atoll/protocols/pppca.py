@@ -34,9 +34,18 @@ from atoll.fixedpoint import Limbs
 from atoll.network import Address, Compared, Network, Record
 from atoll.privacy.dp_moments import CentreChoice, Rows
 from atoll.privacy.sensitivity import Neighbours
-from atoll.protocols import checked, handshake, pppca_private
+from atoll.protocols import checked, handshake, pppca_outputs, pppca_private
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
-from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, PrivacyTerms, Protocol, learned
+from atoll.protocols.base import (
+    Circumstances,
+    Disclosure,
+    Expectation,
+    Learned,
+    Outputs,
+    PrivacyTerms,
+    Protocol,
+    learned,
+)
 from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
 from atoll.protocols.pppca_told import JointMean, Transfer, check_transfer, may_leave, receive_mean
 from atoll.protocols.private_release import Private, PublicCentre
@@ -64,13 +73,15 @@ SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
 
 class PPPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``columns``: the columns to use, where not all of them; from ``epsilon`` on:
-    a differentially private release, as in :mod:`atoll.protocols.private_release`."""
+    with the projections; ``columns``: the columns to use, where not all of them; ``accept_determined``:
+    release what says the covariance (:mod:`atoll.protocols.pppca_outputs`); from ``epsilon`` on: a
+    differentially private release, as in :mod:`atoll.protocols.private_release`."""
 
     n_components: int | float | None = 2
     standardize: bool = False
     label: str | None = None
     columns: tuple[str, ...] | None = None
+    accept_determined: bool = False
     epsilon: float | None = None
     delta: float | None = None
     row_norm: float | None = None
@@ -164,6 +175,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     await sums.open()
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
+    pppca_outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave
     C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
     await sums.close()
@@ -195,6 +207,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     await sums.open()
     n, mean = joint_mean(await sums.total("sums", 1 + d))  # Alg 2, l.3
     _check_rows(n, p.n_components, d)
+    pppca_outputs.check_outputs(study, p, n, d)
     present = sums.present
     sums.require(present)
     staying = [address for address in providers if address in present]
@@ -204,6 +217,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
     check_grid(C, mean, n, agreed.names, p.standardize)
     T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
+    pppca_outputs.check_found(study, p, n, T)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     for address in staying:
         if _needs_transfer(study, address):
@@ -278,6 +292,11 @@ def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
             f"the joint table has {n} sample(s) (shape=({n}, {d})) while a minimum of 2 is required"
         )
     check_components(n_components, n, d)
+
+
+def determines(study: Study, known: Circumstances) -> tuple[str, ...]:
+    """From how many components on others than the server know the covariance too."""
+    return pppca_outputs.review_words(study, known, study.read_parameters(PPPCAParameters))
 
 
 def learns(study: Study) -> list[Disclosure]:
@@ -408,7 +427,9 @@ def _check_privacy(study: Study, p: PPPCAParameters) -> None:
     if asked is not None and study.protocol == "pppca":
         pppca_private.check(study, asked, p.standardize)
         return
-    for name in ("epsilon", *_PRIVATE_ONLY):  # the baselines, which share these parameters, have no noise
+    # The baselines, which share these parameters, have no noise and refuse no number of components.
+    exact = () if study.protocol == "pppca" else ("accept_determined",)
+    for name in ("epsilon", *_PRIVATE_ONLY, *exact):
         if name in study.parameters:
             raise StudyError(
                 f"{name} means nothing to {study.protocol} without epsilon"
@@ -459,4 +480,5 @@ PROTOCOL = Protocol(
     expect=expect,
     check=check,
     privacy=terms,
+    determines=determines,
 )

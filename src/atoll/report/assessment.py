@@ -202,6 +202,7 @@ def _risks(review: Review) -> Iterable[str]:
     for role in review.roles:
         yield from (f"{role.role.capitalize()}: {caveat}." for caveat in role.caveats)
     yield from (f"{sentence}." for sentence in review.combined)
+    yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in review.determined)
     yield (
         "Parties are assumed to follow the protocol. One that deviates from it, for example by "
         "contributing invented records, can falsify the result; this protection does not detect it."

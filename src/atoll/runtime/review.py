@@ -89,6 +89,8 @@ class Review(msgspec.Struct, frozen=True):
     """Why there is no estimate, where there is none."""
     privacy: PrivacyReview | None = None
     """The privacy budget, where the study has one."""
+    determined: tuple[str, ...] = ()
+    """Where the outputs say the second moments of the joint table."""
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -138,6 +140,7 @@ def review_study(
         cost=cost,
         cost_missing=missing,
         privacy=review_privacy(study, local),
+        determined=() if columns is None else protocol.determines(study, Circumstances(columns, *guess)),
     )
 
 

@@ -9,6 +9,7 @@ from atoll.protocols.base import Disclosure, Protection
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.sfpca import messages
+from atoll.protocols.sfpca.digits import bits_of
 from atoll.protocols.sfpca.parameters import (
     COORDINATOR,
     DIRECT_MARGIN,
@@ -152,9 +153,10 @@ def spectrum_words(p: SFPCAParameters) -> str:
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (messages.OpenedMatrix, messages.PublicNumbers) if role == PROVIDER else (messages.OpenedShare,)
     total = "how many columns are not constant" if p.standardize else "the total variance"
+    exact = "" if p.epsilon is not None else "; with a double's digits, about 2^-52 of the total"
     said = [
         Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds),
-        Disclosure(role, spectrum_words(p), kinds),
+        Disclosure(role, spectrum_words(p) + exact, kinds),
     ]
     if p.retries:
         said.append(
@@ -172,9 +174,11 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     components = f"the principal components, and their product with {mean}"
     if p.standardize:
         components = "the principal components of the standardised columns; a column of zeros is constant"
+    bits = bits_of(p)
+    precise = "" if bits is None else f" (to {bits} bits after the point; noise covers what is finer)"
     for output, words, kinds in (
-        ("components", components, (messages.ReleasedShare,)),
-        ("scores", f"the projections of {whose}", (messages.ReleasedShare,)),
+        ("components", components + precise, (messages.ReleasedShare,)),
+        ("scores", f"the projections of {whose}{precise}", (messages.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
             said.append(Disclosure(role, words, kinds))
@@ -191,13 +195,20 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
 
 
 def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
-    """As many components as columns are an orthogonal matrix, which can be turned back."""
+    """As many components as columns are an orthogonal matrix, which can be turned back; so can one fewer."""
     k, columns = p.n_components, p.columns
-    if k is not None and columns is not None and k < len(columns):
+    if k is not None and columns is not None and k < len(columns) - 1:
         return []
-    certain = k is None or columns is not None
-    when = "all components" if certain else f"where the tables have no more than {k} columns, the components"
-    return [Disclosure(role, f"{when} {_inverted(p)}") for role in _component_holders(study)]
+    if columns is not None and k == len(columns) - 1:
+        words = f"all components but one give, with their variances and the total, {_matrix(p)}"
+    elif k is None or columns is not None:
+        words = f"all components {_inverted(p)}"
+    else:
+        words = (
+            f"where the tables have no more than {k} columns, the components {_inverted(p)}; with one column "
+            f"more, still {_matrix(p)}"
+        )
+    return [Disclosure(role, words) for role in _component_holders(study)]
 
 
 def _component_holders(study: Study) -> list[str]:
@@ -209,11 +220,14 @@ def _component_holders(study: Study) -> list[str]:
 
 
 def _inverted(p: SFPCAParameters) -> str:
+    mean = "" if p.epsilon is not None or p.standardize else " and, with the offset, the mean of each column"
+    return f"give, with their variances, {_matrix(p)}{mean}"
+
+
+def _matrix(p: SFPCAParameters) -> str:
     if p.epsilon is not None:
-        return "give, with their variances, all noisy second moments"
-    if p.standardize:
-        return "give, with their variances, the correlation matrix"
-    return "give, with their variances, the joint covariance and, with the offset, the mean of each column"
+        return "all noisy second moments"
+    return "the correlation matrix" if p.standardize else "the joint covariance"
 
 
 def _kept(study: Study) -> list[Disclosure]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +34,7 @@ from atoll.protocols.sfpca.shared import (
     scaled_units,
 )
 from atoll.protocols.sfpca.simulated import at_grid, public_integers
+from atoll.randomness import fresh_seed
 
 OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
 """What is made from a role's secrets."""
@@ -193,6 +195,14 @@ class ShareHolder(Machine):
         """The number of a message, the same for all roles."""
         self._step += 1
         return self._step
+
+    def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
+        step, share = self.next_step(), x.share
+        if self.me in self.all_providers:
+            domain = hashlib.sha256(self.session + f"digits {step}".encode()).digest()
+            share = go.smudge(share, smudge_bits, self.record(f"digits {step}", fresh_seed), domain)
+        # The coordinator's part, which the carrier knows too, stays as it is.
+        return replace(x, share=share, holders=x.holders | self.all_providers, norm_bits=None, kept={})
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
         def step(share: Integers) -> Integers:

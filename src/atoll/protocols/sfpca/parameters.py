@@ -30,7 +30,9 @@ MAX_PROVIDERS = 50
 class SFPCAParameters(Parameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
     (low, high) for each column; ``retry``: whether a refused result may be computed once more;
-    ``standardize``: divide columns by their joint standard deviations, which nobody learns.
+    ``standardize``: divide columns by their joint standard deviations, which nobody learns; ``digits``:
+    bits of components, offset and scores that are released, or "full"; ``accept_determined``: release
+    what says the second moments (:mod:`digits`).
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
     the length at which rows are cut, may be given in place of ``bounds`` or beside them."""
@@ -41,6 +43,8 @@ class SFPCAParameters(Parameters, frozen=True):
     standardize: bool = False
     bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
     columns: tuple[str, ...] | None = None
+    digits: int | Literal["full"] | None = None
+    accept_determined: bool = False
     epsilon: float | None = None
     delta: float | None = None
     row_norm: float | None = None

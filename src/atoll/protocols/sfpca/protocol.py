@@ -34,7 +34,7 @@ from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.checked import check_number, refuse
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
-from atoll.protocols.sfpca import kept, messages, openings, parties, private, ranges, schema
+from atoll.protocols.sfpca import digits, kept, messages, openings, parties, private, ranges, schema
 from atoll.protocols.sfpca.covariance import POLICIES
 from atoll.protocols.sfpca.direct import Found, Inputs, direct
 from atoll.protocols.sfpca.disclosure import learns, protection
@@ -132,6 +132,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     else:
         ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    digits.check_outputs(study, public)  # refuses before keys are made
     noisy = ready.moments
     held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
     recipe, machine, found = await _find(net, study, record, public, parties.Provider, held)
@@ -168,6 +169,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     else:
         ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    digits.check_outputs(study, public)  # refuses before keys are made
     recipe, machine, found = await _find(net, study, record, public, parties.Coordinator, None)
     names = names_of(public, found)
     for address in study.who(CONSUMER):
@@ -287,15 +289,21 @@ async def _find(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
         )
         try:
-            if public.noisy is not None:
-                return recipe, machine, await private_direct(machine, inputs, public.k, public.noisy)
-            if recipe == "direct":
-                return recipe, machine, await direct(machine, inputs, public.k)
-            return recipe, machine, await strict(machine, inputs, public.k, POLICIES[recipe])
+            found = await _found(machine, inputs, public, recipe)
+            digits.check_rank(study, public, found)
+            return recipe, machine, digits.smudged(machine, p, found)
         except CertificateRefused:
             if recipe == planned[-1]:
                 raise
     raise AssertionError("a study plans at least one attempt")
+
+
+async def _found(machine: AnyMachine, inputs: Inputs, public: Public, recipe: str) -> Found:
+    if public.noisy is not None:
+        return await private_direct(machine, inputs, public.k, public.noisy)
+    if recipe == "direct":
+        return await direct(machine, inputs, public.k)
+    return await strict(machine, inputs, public.k, POLICIES[recipe])
 
 
 def _under(record: Record, name: str) -> Record:
@@ -308,6 +316,7 @@ def _under(record: Record, name: str) -> Record:
 def _check(study: Study) -> None:
     check(study)
     private.check(study)
+    digits.check(study)
 
 
 PROTOCOL = Protocol(
@@ -336,4 +345,5 @@ PROTOCOL = Protocol(
     forecast=forecast,
     check=_check,
     privacy=private.terms,
+    determines=digits.determines,
 )

@@ -15,11 +15,12 @@ from atoll.protocols.decompose import deterministic_signs
 from atoll.protocols.released import PROVIDER, SampleCount, Variances, named
 from atoll.protocols.sfpca import parties
 from atoll.protocols.sfpca.certificate import Certificate
+from atoll.protocols.sfpca.digits import shortened
 from atoll.protocols.sfpca.direct import Found
 from atoll.protocols.sfpca.held import Held, Public, split_of
 from atoll.protocols.sfpca.messages import Certified, Names, RowCounts
 from atoll.protocols.sfpca.moments import on_grid
-from atoll.protocols.sfpca.parameters import LATER
+from atoll.protocols.sfpca.parameters import LATER, SFPCAParameters
 from atoll.protocols.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
 from atoll.protocols.sfpca.shared import Floats
 from atoll.protocols.sfpca.vertical import score_jobs
@@ -121,11 +122,11 @@ async def common_scores(
 ) -> Outputs:
     """W X^T of the rows that all islands have in common, released to whom the study names."""
     receivers = frozenset(str(a) for a in study.receivers("scores"))
-    split = split_of(study, machine.net.me, public, held)
+    p, split = study.read_parameters(SFPCAParameters), split_of(study, machine.net.me, public, held)
     mine = []
     for job in score_jobs(machine, found.components, split) if receivers and split else ():
         (made,) = await machine.products([job])
-        block = await machine.released(made, receivers)
+        block = await machine.released(shortened(machine, p, made), receivers)
         if block is not None:
             mine.append(block.T)
     unit = 2.0**public.range.exponent * turned

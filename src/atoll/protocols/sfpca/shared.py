@@ -206,6 +206,10 @@ class Machine(ABC):
         """The matrix, for every role, after every provider added uniform noise of so many bits."""
 
     @abstractmethod
+    def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
+        """The matrix plus uniform noise of so many bits from every provider; local."""
+
+    @abstractmethod
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
         """The matrix for the receivers only; None for everybody else."""
 

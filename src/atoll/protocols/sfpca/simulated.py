@@ -123,6 +123,10 @@ class Simulated(Machine):
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
         return self._floats(x, smudge_bits)
 
+    def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
+        noise = (self._uniform((self.parties, *x.shape)) - 0.5).sum(axis=0) * 2.0**smudge_bits
+        return Shared(x.shape, x.fraction, x.bits, x.share + _objects(np.rint(noise)), _ALL)
+
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:  # noqa: ARG002
         return self._floats(x, 0)
 

@@ -268,7 +268,9 @@ async def contribute_centre(
         noisy = await net.compute(gen_noisy, plan, stage, X, centre, seed)
         await sums.contribute(stage.name, noisy)
         message = await net.receive(PublicCentre, receiver)
-        centre = dp.Centre(np.array(message.point), message.count, message.radius)
+        told = dp.Centre(np.array(message.point), message.count, message.radius)
+        dp.check_centre(plan, stage.name, centre, told)
+        centre = told
     assert centre is not None
     return centre
 

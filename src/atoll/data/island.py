@@ -21,8 +21,8 @@ Matrix = npt.NDArray[np.float64]
 class Island:
     """A named table, made by one of the ``from_...`` methods.
 
-    ``identity``: the data set as its owner knows it, whatever file holds it now; private releases are
-    booked under it, in ``ledger``.
+    ``identity``: the data set as its owner knows it, whatever file holds it now; releases are booked under
+    it, in ``ledger``. ``min_colluders``: private studies whose noise is for fewer are refused.
     """
 
     def __init__(
@@ -34,10 +34,12 @@ class Island:
         source: Path | None = None,
         identity: str | None = None,
         ledger: Ledger | None = None,
+        min_colluders: int = 0,
     ) -> None:
         self.name = name
         self.identity = identity
         self.ledger = ledger
+        self.min_colluders = min_colluders
         self.source = source
         self._table = table
         self.named = columns is not None
@@ -265,6 +267,7 @@ def as_island(name: str, data: Any) -> Island:
             source=data.source,
             identity=data.identity,
             ledger=data.ledger,
+            min_colluders=data.min_colluders,
         )
     if isinstance(data, str | Path):
         path = Path(data)

@@ -38,10 +38,20 @@ from atoll.study.model import Study
 # scikit-learn's tools set random_state wherever it exists, so it is never an error.
 _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
-    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon"),
+    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon", "ledger"),
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
-    "sfpca": (*_ALWAYS, "recipe", "release", "bounds", "variant", "eigen", "standardize", "epsilon"),
-    "meta": _ALWAYS,
+    "sfpca": (
+        *_ALWAYS,
+        "recipe",
+        "release",
+        "bounds",
+        "variant",
+        "eigen",
+        "standardize",
+        "epsilon",
+        "ledger",
+    ),
+    "meta": (*_ALWAYS, "ledger"),
     "separate": (*_ALWAYS, "standardize"),
     "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
 }
@@ -95,8 +105,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     assume_centered : bool
         With epsilon: the mean is known to be zero (with "sfpca", the middle of ``bounds``). Nothing is spent
         on it, and the components are those of rows as they are.
-    ledger : path or Ledger, optional
-        Where each island's spending is booked under its identity; in memory unless named.
+    ledger : path, Ledger or True, optional
+        Where each island's releases are booked under its identity: a ledger that is there, or True for the
+        site's (``atoll ledger init`` makes it, ``atoll ledger set-budget`` says what may be spent). Without
+        it nothing is booked, and ``result_.booked`` says so; ``privacy_spent_`` is then this fit's alone.
     dropouts : int
         How many islands may leave during the first sum (``secure_sum="masks"``).
     recipe : "auto", "direct", "strict", "fast" or "accurate"
@@ -213,10 +225,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.partition == VERTICAL:
             check_alignment(tables)
         study = self._study(tables)
-        if self._is_private():
-            self._fit_privately(study, tables, named=isinstance(islands, Mapping))
-        else:
+        with booked(tables, self.ledger, named=isinstance(islands, Mapping)):
             self._take(run(study, tables, self.engine))
+            if self._is_private():
+                self.privacy_spent_ = accounts(study, tables)
         self._warn()
         if hasattr(self, "islands_"):
             warn_of_missing(tables, self.islands_)
@@ -229,11 +241,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """Whether the fit makes differentially private releases, which a ledger has to book."""
         private = self.protocol in ("pppca", "dpdpca", "privatelocal", "sfpca")
         return private and self.epsilon is not None and not self._is_the_papers()
-
-    def _fit_privately(self, study: Study, tables: dict[str, Island], *, named: bool) -> None:
-        with booked(tables, self.ledger, named=named):
-            self._take(run(study, tables, self.engine))
-            self.privacy_spent_ = accounts(tables)
 
     def _warn(self) -> None:
         if self._is_the_papers():

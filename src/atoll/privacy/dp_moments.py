@@ -105,8 +105,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.row_norm is None or not (_SMALLEST_NORM <= self.row_norm <= _LARGEST_NORM):
             raise ParameterError(
-                f"a private analysis needs a public bound on the norm of a row, between {_SMALLEST_NORM:g} and "
-                f"{_LARGEST_NORM:g}, got {self.row_norm!r}",
+                f"a private analysis needs a public bound on the norm of a row, got {self.row_norm!r}",
                 hint="set row_norm from what is known about the columns, never from the rows themselves",
             )
         if self.features < 1:
@@ -229,9 +228,9 @@ def check_centre(plan: Plan, stage: str, before: Centre | None, told: Centre) ->
         raise _refused("comes with a radius outside its limits")
     if before is None:
         return
-    kept = [(told.count, before.count)]
-    kept.append((point, before.point) if stage == plan.radius.name else (told.radius, before.radius))
-    if not all(np.array_equal(now, then) for now, then in kept):
+    at_radius = stage == plan.radius.name
+    kept = np.array_equal(point, before.point) if at_radius else told.radius == before.radius
+    if not (kept and told.count == before.count):
         raise _refused(f"changes what the {stage} does not")
 
 

@@ -43,7 +43,9 @@ def checked_rows(rows: npt.ArrayLike, features: int) -> Floats:
         )
     check_size(table.shape[0])
     if features >= MAX_COLUMNS:
-        raise RangeOverflow(f"a table has {features} columns, and integer norms hold fewer than {MAX_COLUMNS}")
+        raise RangeOverflow(
+            f"a table has {features} columns, and integer norms hold fewer than {MAX_COLUMNS}"
+        )
     return table
 
 
@@ -68,7 +70,9 @@ def row_norms(table: Floats) -> Floats:
 def check_radius(radius: float) -> None:
     """A radius of zero, or none at all, would turn rows into what is no number."""
     if not (math.isfinite(radius) and radius > 0.0):
-        raise DataError(f"rows cannot be cut at a radius of {radius!r}", hint="a radius is finite and positive")
+        raise DataError(
+            f"rows cannot be cut at a radius of {radius!r}", hint="a radius is finite and positive"
+        )
 
 
 def shorten(table: Floats, radius: float) -> Floats:

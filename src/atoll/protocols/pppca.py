@@ -36,6 +36,7 @@ from atoll.privacy.dp_moments import Rows
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import handshake, pppca_private
 from atoll.protocols.base import Disclosure, Expectation, Learned, Outputs, PrivacyTerms, Protocol, learned
+from atoll.protocols.booking import Booking
 from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
 from atoll.protocols.private_release import Private, PublicCentre
 from atoll.protocols.released import (
@@ -161,14 +162,23 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    p = study.read_parameters(PPPCAParameters)
     if (asked := _asked(p)) is not None:
         return await pppca_private.provider(net, study, island, record, asked, p.columns, p.label)
+    with Booking(study, island, record, None) as booked:
+        return await _exact_provider(net, study, island, record, booked)
+
+
+async def _exact_provider(
+    net: Network, study: Study, island: Island, record: Record, booked: Booking
+) -> Learned:
+    p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
+    await booked.settle_exact(net, X)
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await net.receive(JointMean, server)  # Alg 2, l.3
     C_i = await net.compute(gen_scatter, local, joint.mean, M)

@@ -17,7 +17,7 @@ from atoll.errors import AtollError, ParameterError
 from atoll.network import Address
 from atoll.protocols import Protocol, protocol_of
 from atoll.protocols.base import Circumstances, Forecast
-from atoll.runtime.budget import PrivacyReview, review_privacy
+from atoll.runtime.budget import PrivacyReview, review_exact, review_privacy
 from atoll.runtime.studies import data_holders
 from atoll.study.load import StudyFile
 from atoll.study.model import Local, Study, to_plain
@@ -89,6 +89,8 @@ class Review(msgspec.Struct, frozen=True):
     """Why there is no estimate, where there is none."""
     privacy: PrivacyReview | None = None
     """The privacy budget, where the study has one."""
+    booking: tuple[str, ...] = ()
+    """What an exact study means for the accounts of its data sets, where there is a ledger."""
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -138,6 +140,7 @@ def review_study(
         cost=cost,
         cost_missing=missing,
         privacy=review_privacy(study, local),
+        booking=review_exact(study, local),
     )
 
 

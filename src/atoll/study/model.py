@@ -35,12 +35,14 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one site knows and nobody signs: where the data lie, which data sets they are, and the
-    ledger in which private releases from them are booked."""
+    """What one site knows and nobody signs: where the data lie, which data sets they are, the ledger in
+    which releases from them are booked (the site's own unless named), and for how many colluding owners the
+    noise of a private study must be made for the site to take part."""
 
     data: dict[str, str] = {}
     identities: dict[str, str] = {}
     ledger: str | None = None
+    min_colluders: int = 0
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

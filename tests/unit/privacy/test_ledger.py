@@ -281,7 +281,7 @@ def test_a_ledger_without_a_secret_gets_one_and_its_fingerprints_are_put_under_i
 
 # Imports once and forks a releaser for every line it reads, so that a hundred of them start quickly.
 NURSERY = """
-import os, sys
+import os, signal, sys
 from pathlib import Path
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import PureCost
@@ -289,10 +289,11 @@ place = Path(sys.argv[1])
 
 def release(worker):
     ledger = Ledger(place / "ledger.db")
-    for number in range(100000):
+    for number in range(8):
         name = f"{worker}-{number}"
         ledger.debit("d", name, [PureCost(1e-4)])
         (place / "released" / name).write_text(name)
+    signal.pause()
 
 for line in sys.stdin:
     child = os.fork()
@@ -313,8 +314,9 @@ def test_a_killed_process_never_leaves_a_release_without_its_debit(tmp_path):
         for nursery in nurseries:
             _say(nursery, f"{nursery.pid}-{start}")
         children = [int(nursery.stdout.readline()) for nursery in nurseries]
-        for child in children:
-            time.sleep(chance.random() * 0.15)
+        for nursery, child in zip(nurseries, children, strict=True):
+            _wait_for(tmp_path / "released", f"{nursery.pid}-{start}-*", chance.randrange(4))
+            time.sleep(chance.random() * 0.05)
             os.kill(child, signal.SIGKILL)
         assert [nursery.stdout.readline() for nursery in nurseries] == ["gone\n"] * 2
     for nursery in nurseries:
@@ -326,6 +328,13 @@ def test_a_killed_process_never_leaves_a_release_without_its_debit(tmp_path):
     # The kills really fell between debit and release now and then; and most work went through.
     assert 0 < len(debited - released) <= 100
     assert len(released) > 100
+
+
+def _wait_for(folder, pattern, many):
+    """Until a worker has released so many: on a busy machine that takes its time."""
+    deadline = time.monotonic() + 30
+    while len(list(folder.glob(pattern))) < many and time.monotonic() < deadline:
+        time.sleep(0.002)
 
 
 SPENDER = """

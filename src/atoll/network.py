@@ -33,10 +33,21 @@ class Record(Protocol):
 
     ``record(tag, draw)`` calls ``draw`` once and returns its bytes; a role that runs again from its
     record gets the same bytes back without a second draw. A tag is used once: a second draw under
-    the same tag could give two different shares of one value, so it is an error.
+    the same tag could give two different shares of one value, so it is an error. A record that outlives
+    its process has a method ``sync()``, which returns when everything drawn so far is on disk.
     """
 
     def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes: ...
+
+
+def bring_to_disk(record: Record) -> None:
+    """What was drawn so far must not be lost from here on, where the record has a disk at all.
+
+    For whatever is charged or promised by a drawn name: forgotten, it would be drawn and charged again.
+    """
+    sync = getattr(record, "sync", None)
+    if sync is not None:
+        sync()
 
 
 def bind(record: Record, tag: str, digest: bytes) -> None:

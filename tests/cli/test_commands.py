@@ -11,6 +11,7 @@ from tests.cli.example import STUDY, everything_in
 from tests.running import atoll
 
 import atoll as package
+from atoll.privacy.ledger import Ledger
 
 # ---- atoll run ----
 
@@ -118,6 +119,9 @@ def test_noise_or_enough_rows_need_no_warning(folder: Path) -> None:
     epsilon = "epsilon = 5.0\ndelta = 1e-5"
     booked = 'ledger = "ledger.db"\nidentities = { north = "n", south = "s" }'
     (folder / "study.toml").write_text(ENCRYPTED % (epsilon, COMPONENTS, booked))
+    with Ledger.create(folder / "ledger.db") as ledger:
+        ledger.set_budget("n", 9.0, 1e-5)
+        ledger.set_budget("s", 9.0, 1e-5)
     assert atoll("run", "study.toml", "--quiet") == (0, "", "")
     (folder / "study.toml").write_text(ENCRYPTED % (ACCEPTED, COMPONENTS, ""))
     for table, read, write in (

@@ -38,6 +38,7 @@ def name(page: Path) -> str:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name)
 def test_the_blocks_of_a_page_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ATOLL_HOME", str(tmp_path / "home"))
     namespace: dict[str, Any] = {"__name__": "__docs__"}
     said = ""
     for block in blocks(page):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,22 +10,32 @@ import typer
 
 from atoll.cli import console
 from atoll.cli.options import JsonOption
-from atoll.errors import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from atoll.privacy.ledger import Account, Ledger
 
-app = typer.Typer(help="Look at privacy budgets, and set them.", no_args_is_help=True)
+app = typer.Typer(help="Make a ledger, look at privacy budgets, and set them.", no_args_is_help=True)
 
-LedgerArgument = Annotated[
-    Path, typer.Argument(metavar="LEDGER", help="The ledger file.", show_default=False)
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="Another ledger than the site's.", show_default=False),
+]
+DataSetArgument = Annotated[
+    str, typer.Argument(metavar="DATA_SET", help="The data set as its owner knows it.", show_default=False)
 ]
 
 
 @app.command()
-def show(ledger: LedgerArgument, as_json: JsonOption = False) -> None:
+def init(ledger: LedgerOption = None) -> None:
+    """Make the site's ledger; once, and on purpose."""
+    from atoll.privacy.ledger import Ledger, site_ledger
+
+    Ledger.create(ledger).close()
+    console.out().print(f"made {ledger or site_ledger()}", soft_wrap=True)
+
+
+@app.command()
+def show(ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
     """Say what was spent on each data set, and its budget."""
     from rich.markup import escape
 
@@ -35,54 +44,73 @@ def show(ledger: LedgerArgument, as_json: JsonOption = False) -> None:
     if as_json:
         console.print_json([_plain(account) for account in accounts])
         return
-    right = ("epsilon spent", "at delta", "budget", "releases")
+    right = ("epsilon spent", "at delta", "budget", "releases", "reserved", "exact")
     made = console.table("data set", *right, "in words", right=right, title="Privacy spent")
     for account in accounts:
-        facts = _plain(account)
         made.add_row(
             escape(account.identity),
             f"{account.epsilon:.4g}" if math.isfinite(account.epsilon) else "no bound",
             f"{account.delta:g}",
             "none" if account.budget is None else f"{account.budget.epsilon:.4g}",
             str(account.releases),
-            escape(facts["in_words"]),
+            str(account.reserved),
+            str(account.exact) if account.exact_allowed else f"{account.exact}, refused",
+            escape(account.in_words(account.delta)),
         )
     console.out().print(made)
 
 
 @app.command("set-budget")
 def set_budget(
-    ledger: LedgerArgument,
-    identity: Annotated[
-        str,
-        typer.Argument(metavar="DATA_SET", help="The data set as its owner knows it.", show_default=False),
-    ],
+    identity: DataSetArgument,
     epsilon: Annotated[float, typer.Option("--epsilon", help="How much may be spent in all.")],
     delta: Annotated[float, typer.Option("--delta", help="0 allows pure releases only.")] = 0.0,
+    exact: Annotated[
+        bool | None,
+        typer.Option(
+            "--exact/--no-exact",
+            help="Whether studies without an epsilon may use it; they may until you say no.",
+            show_default=False,
+        ),
+    ] = None,
+    ledger: LedgerOption = None,
 ) -> None:
     """Set how much may be spent on a data set in all; what was spent before stays spent."""
-    from atoll.privacy.ledger import Ledger
+    with _opened(ledger) as book:
+        book.set_budget(identity, epsilon, delta, exact=exact)
 
-    with Ledger(ledger) as book:
-        book.set_budget(identity, epsilon, delta)
+
+@app.command("give-back")
+def give_back(identity: DataSetArgument, ledger: LedgerOption = None) -> None:
+    """Give back what killed runs had reserved of a data set's budget and never released.
+
+    A run that is still alive has to reserve again, or ends.
+    """
+    with _opened(ledger) as book:
+        stages = book.give_back_all(identity)
+    console.out().print(f"gave back {stages} reserved stage(s)")
 
 
 @app.command()
-def export(ledger: LedgerArgument) -> None:
+def moved(ledger: LedgerOption = None) -> None:
+    """Say that a ledger was moved here, not copied; refused while the other is still there."""
+    from atoll.privacy import ledger_file
+
+    ledger_file.moved(ledger or ledger_file.site_ledger())
+
+
+@app.command()
+def export(ledger: LedgerOption = None) -> None:
     """Print budgets and all debits as JSON, for an auditor."""
     with _opened(ledger) as book:
         print(book.export())
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Ledger]:
-    """A ledger that is there: looking must not make one."""
-    from atoll.privacy.ledger import Ledger
+def _opened(path: Path | None) -> Ledger:
+    """The site's ledger, or the named one; never made by looking."""
+    from atoll.privacy.ledger import Ledger, site_ledger
 
-    if not path.is_file():
-        raise ParameterError(f"there is no ledger {path}", hint="atoll ledger set-budget makes one")
-    with Ledger(path) as book:
-        yield book
+    return Ledger(path or site_ledger())
 
 
 def _plain(account: Account) -> dict[str, Any]:
@@ -91,7 +119,11 @@ def _plain(account: Account) -> dict[str, Any]:
         "epsilon": account.epsilon if math.isfinite(account.epsilon) else None,  # JSON has no infinity
         "delta": account.delta,
         "budget": None if account.budget is None else account.budget.epsilon,
+        "method": account.method,
         "neighbours": account.neighbours,
         "releases": account.releases,
+        "reserved": account.reserved,
+        "exact": account.exact,
+        "exact_allowed": account.exact_allowed,
         "in_words": account.in_words(account.delta),
     }

@@ -139,6 +139,8 @@ def _show_privacy(review: Review, screen: Console) -> None:
 
     privacy = review.privacy
     if privacy is None:
+        for sentence in review.booking:
+            screen.print(f"[yellow]! {escape(sentence)}[/]\n")
         return
     screen.print("[bold]Privacy budget[/]")
     for sentence in privacy.words:
@@ -154,8 +156,10 @@ def _show_privacy(review: Review, screen: Console) -> None:
                 f"  after:  {_spent(account.epsilon_after)}{account.after}"
             )
         )
-        if not account.covered:
-            screen.print("[red]  over budget: the island will refuse[/]")
+        if account.refusal:
+            screen.print(f"[red]  {escape(account.refusal)}[/]")
+    for sentence in privacy.refusals:
+        screen.print(f"[red]the island will refuse: {escape(sentence)}[/]")
     for island in privacy.without_identity:
         screen.print(f"[yellow]! {escape(identity_missing(island))}[/]")
     screen.print()

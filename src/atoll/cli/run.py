@@ -136,6 +136,7 @@ def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
         "bytes": transcript.bytes,
         "rounds": transcript.rounds,
         "seconds": round(transcript.wall_seconds, 3),
+        "booked": result.booked,
     }
     if "n_samples" in result:
         summary["n_samples"] = int(result["n_samples"])
@@ -156,6 +157,8 @@ def _show(finished: Run, files: list[Path], screen: Console) -> None:
         screen.print(variance_table(result["explained_variance"], result["total_variance"]))
         screen.print()
     screen.print(f"{cost.messages:,} messages, {size(cost.bytes)}, {cost.rounds} rounds")
+    if result.booked:
+        screen.print(f"privacy: {escape(result.booked)}")
     for path in files:
         screen.print(f"[dim]wrote[/] {escape(str(path))}", soft_wrap=True)
     screen.print()

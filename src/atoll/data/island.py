@@ -21,9 +21,10 @@ Matrix = npt.NDArray[np.float64]
 class Island:
     """A named table, made by one of the ``from_...`` methods.
 
-    ``identity``: the data set as its owner knows it, whatever file holds it now; private releases are
-    booked under it, in ``ledger``. ``capacity``: as many rows as the table could ever have, declared by its
-    owner and never taken from the rows; a private study that takes rows in pairs may ask for it.
+    ``identity``: the data set as its owner knows it, whatever file holds it now; releases are booked under
+    it, in ``ledger``. ``min_colluders``: private studies whose noise is for fewer are refused.
+    ``capacity``: as many rows as the table could ever have, declared by its owner and never taken from the
+    rows; a private study that takes rows in pairs may ask for it.
     """
 
     def __init__(
@@ -36,11 +37,13 @@ class Island:
         identity: str | None = None,
         ledger: Ledger | None = None,
         capacity: int | None = None,
+        min_colluders: int = 0,
     ) -> None:
         self.name = name
         self.identity = identity
         self.ledger = ledger
         self.capacity = _checked_capacity(name, capacity)
+        self.min_colluders = min_colluders
         self.source = source
         self._table = table
         self.named = columns is not None
@@ -286,6 +289,7 @@ def as_island(name: str, data: Any) -> Island:
             identity=data.identity,
             ledger=data.ledger,
             capacity=data.capacity,
+            min_colluders=data.min_colluders,
         )
     if isinstance(data, str | Path):
         path = Path(data)

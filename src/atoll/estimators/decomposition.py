@@ -41,10 +41,10 @@ from atoll.study.model import Study
 # scikit-learn's tools set random_state wherever it exists, so it is never an error.
 _ALWAYS = ("n_components", "protocol", "partition", "engine", "random_state")
 _USED = {
-    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon", "accept_determined"),
+    "pppca": (*_ALWAYS, "secure_sum", "standardize", "epsilon", "accept_determined", "ledger"),
     "dpdpca": (*_ALWAYS, "secure_sum", "calibration", *PRIVACY_OPTIONS),
-    "sfpca": (*_ALWAYS, *SFPCA_OPTIONS, "standardize", "epsilon", "accept_determined"),
-    "meta": _ALWAYS,
+    "sfpca": (*_ALWAYS, *SFPCA_OPTIONS, "standardize", "epsilon", "accept_determined", "ledger"),
+    "meta": (*_ALWAYS, "ledger"),
     "separate": (*_ALWAYS, "standardize"),
     "privatelocal": (*_ALWAYS, "epsilon", "delta", "row_norm", "rows", "neighbours", "calibration", "ledger"),
 }
@@ -105,8 +105,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         is spent on a mean. "pairs" needs no ``row_norm``. It suits small tables, small epsilons and a
         ``row_norm`` that is far wider than the rows. Declare ``Island.from_array(X, capacity=...)`` for less
         noise with "add-remove" neighbours.
-    ledger : path or Ledger, optional
-        Where each island's spending is booked under its identity; in memory unless named.
+    ledger : path, Ledger or True, optional
+        Where each island's releases are booked under its identity: a ledger that is there, or True for the
+        site's (``atoll ledger init`` makes it, ``atoll ledger set-budget`` says what may be spent). Without
+        it nothing is booked, and ``result_.booked`` says so; ``privacy_spent_`` is then this fit's alone.
     dropouts : int
         How many islands may leave during the first sum (``secure_sum="masks"``).
     mix : mapping, optional
@@ -249,10 +251,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.partition == VERTICAL:
             check_alignment(tables)
         study = self._study(tables)
-        if self._is_private():
-            self._fit_privately(study, tables, named=isinstance(islands, Mapping))
-        else:
+        with booked(tables, self.ledger, named=isinstance(islands, Mapping)):
             self._take(run(study, tables, self.engine))
+            if self._is_private():
+                self.privacy_spent_ = accounts(study, tables)
         self._warn()
         if hasattr(self, "islands_"):
             warn_of_missing(tables, self.islands_)
@@ -265,11 +267,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         """Whether the fit makes differentially private releases, which a ledger has to book."""
         private = self.protocol in ("pppca", "dpdpca", "privatelocal", "sfpca")
         return private and self.epsilon is not None and not self._is_the_papers()
-
-    def _fit_privately(self, study: Study, tables: dict[str, Island], *, named: bool) -> None:
-        with booked(tables, self.ledger, named=named):
-            self._take(run(study, tables, self.engine))
-            self.privacy_spent_ = accounts(tables)
 
     def _warn(self) -> None:
         if self._is_the_papers():

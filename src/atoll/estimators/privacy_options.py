@@ -11,8 +11,12 @@ import numpy as np
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
+from atoll.privacy.accountant import Spent
+from atoll.privacy.accounts import Account
 from atoll.privacy.dp_moments import CentreChoice
-from atoll.privacy.ledger import Account, Ledger
+from atoll.privacy.ledger import Ledger, site_ledger
+from atoll.protocols import protocol_of
+from atoll.study.model import Study
 
 PRIVACY_OPTIONS = (
     "epsilon",
@@ -106,40 +110,50 @@ def _noise(estimator: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def booked(tables: Mapping[str, Island], ledger: Any, *, named: bool) -> Iterator[Ledger]:
-    """Every island with a ledger: the named one, or one in memory that ends with the fit.
+def booked(tables: Mapping[str, Island], ledger: Any, *, named: bool) -> Iterator[None]:
+    """Every island with its ledger: its own, the named one, or none; then nothing is booked.
 
     ``named``: whether the caller gave the islands names, which then stand for the data sets' identities.
     """
-    book = ledger if isinstance(ledger, Ledger) else Ledger(_path(ledger))
-    for name, table in tables.items():
-        if table.identity is None and ledger is not None and not named:
-            raise ParameterError(
-                f"{name} does not say which data set it is, and a ledger books by data set",
-                hint="fit({'st-mary-icu': X, ...}), or Island.from_array(X, identity='st-mary-icu')",
-            )
-        table.identity = table.identity or name
-        table.ledger = table.ledger or book
+    book = _opened(ledger)
     try:
-        yield book
+        for name, table in tables.items():
+            table.ledger = table.ledger or book
+            if table.identity is None and table.ledger is not None and not named:
+                raise ParameterError(
+                    f"{name} does not say which data set it is, and a ledger books by data set",
+                    hint="fit({'st-mary-icu': X, ...}), or Island.from_array(X, identity='st-mary-icu')",
+                )
+            table.identity = table.identity or name
+        yield
     finally:
-        if book is not ledger:
+        if book is not None and book is not ledger:
             book.close()
 
 
-def _path(ledger: Any) -> Path | None:
-    if ledger is None or isinstance(ledger, str | Path):
-        return None if ledger is None else Path(ledger)
+def _opened(ledger: Any) -> Ledger | None:
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    if ledger is True:
+        return Ledger(site_ledger())
+    if isinstance(ledger, str | Path):
+        return Ledger(ledger)
     raise ParameterError(
-        f"ledger must be a path or a Ledger, got a {type(ledger).__name__}",
-        hint="ledger='atoll-ledger.sqlite'",
+        f"ledger must be a path, a Ledger, or True for the site's, got a {type(ledger).__name__}",
+        hint="ledger=True, after atoll ledger init",
     )
 
 
-def accounts(tables: Mapping[str, Island]) -> dict[str, Account]:
-    """Where each data set stands after a fit, by island."""
+def accounts(study: Study, tables: Mapping[str, Island]) -> dict[str, Account]:
+    """Where each data set stands after a fit, by island; without a ledger, what this fit alone spent."""
     return {
-        name: table.ledger.account(table.identity)
+        name: _unbooked(study, name) if table.ledger is None else table.ledger.account(table.identity or name)
         for name, table in tables.items()
-        if table.ledger is not None and table.identity is not None
     }
+
+
+def _unbooked(study: Study, name: str) -> Account:
+    terms = protocol_of(study.protocol).privacy(study)
+    assert terms is not None
+    spent = Spent.of(terms.costs)
+    return Account(name, None, terms.neighbours, spent, spent.epsilon(terms.delta), terms.delta or 0.0, 1)

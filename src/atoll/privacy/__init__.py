@@ -15,5 +15,8 @@
 | audit.py         | a lower bound on the epsilon that a mechanism really has                           |
 | paper_forms.py   | the published noise as printed, for reproduction; not private as claimed            |
 | accountant.py    | what several releases cost together, as (epsilon, delta) and in words               |
-| ledger.py        | what an island has spent on a data set, and what it still may                       |
+| identities.py    | when two ways to write a data set's name are one data set                           |
+| accounts.py      | budgets, releases, debits, and the account that they add up to                      |
+| ledger.py        | what a site has spent on a data set, and what it still may                          |
+| ledger_file.py   | where the ledger stands, how it is made, and what earlier versions left             |
 """

@@ -1,7 +1,16 @@
 """What several releases cost together, as (epsilon, delta) and in words.
 
-Gaussian releases compose exactly as Gaussian DP; pure releases add up. A mixture is bounded in two
-ways, by zCDP and by adding the pure epsilons to the Gaussian part's, and the smaller bound counts.
+Two methods, and a data set has one of them for good:
+
+- ``pure``: no release has a delta, and epsilons add up.
+- ``gdp``: Gaussian DP, in which mu^2 adds. A release that is epsilon-private without a delta counts as the
+  Gaussian one that is at most as private: mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)), the mu at which the
+  best guess between two neighbours is equally good (the trade-off curve of a pure release is two lines that
+  meet there, and the convex Gaussian curve lies below both; Dong, Roth and Su 2022).
+
+Each is a bound on one number that only grows, so it holds whichever release is chosen next in the light of
+the earlier ones (for mu^2: Smith and Thakurta 2022). Taking the smaller of two bounds afterwards does not
+keep delta: each may fail by delta on its own account, and the choice between them depends on the releases.
 """
 
 from __future__ import annotations
@@ -10,18 +19,28 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
+from typing import Literal
 
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
-from atoll.privacy.calibration import (
-    check_delta,
-    gdp_delta,
-    gdp_epsilon,
-    zcdp_epsilon,
-    zcdp_of_gdp,
-    zcdp_of_pure,
-)
-from atoll.privacy.mechanisms import Cost, GaussianCost
+from atoll.privacy.calibration import check_delta, gdp_delta, gdp_epsilon
+from atoll.privacy.mechanisms import Cost, GaussianCost, check_spending
+
+Method = Literal["pure", "gdp"]
+
+_LARGEST_EXPONENT = 700.0
+
+
+def method_at(delta: float | None) -> Method:
+    """The method that gives an epsilon at this delta."""
+    return "gdp" if delta else "pure"
+
+
+def gdp_of_pure(epsilon: float) -> float:
+    """The mu of the Gaussian release that is at most as private as an epsilon-private one."""
+    if epsilon > _LARGEST_EXPONENT:  # Phi(-x) <= e^(-x^2/2)/2, so this is no less
+        return 2.0 * math.sqrt(2.0 * epsilon)
+    return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(epsilon))))
 
 
 @dataclass(frozen=True)
@@ -30,6 +49,11 @@ class Spent:
 
     mu: float = 0.0
     pure: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_spending("mu", self.mu)
+        for epsilon in self.pure:
+            check_spending("epsilon", epsilon)
 
     @classmethod
     def of(cls, costs: Iterable[Cost]) -> Spent:
@@ -52,20 +76,18 @@ class Spent:
         return Spent(2.0 * self.mu, tuple(2.0 * epsilon for epsilon in self.pure))
 
     @property
-    def rho(self) -> float:
-        """In zero-concentrated DP."""
-        return zcdp_of_gdp(self.mu) + math.fsum(zcdp_of_pure(epsilon) for epsilon in self.pure)
+    def whole_mu(self) -> float:
+        """Of all releases by ``gdp``, pure ones as the Gaussian ones that they count as."""
+        squares = (gdp_of_pure(epsilon) ** 2 for epsilon in self.pure)
+        return math.sqrt(math.fsum((self.mu * self.mu, *squares)))
 
     def epsilon(self, delta: float | None) -> float:
-        """The smallest epsilon known to hold at ``delta``; None or 0 asks for pure epsilon."""
-        pure = math.fsum(self.pure)
-        if not delta:
-            return math.inf if self.mu > 0 else pure
+        """At ``delta``, by ``gdp``; None or 0 asks for pure epsilon, which no Gaussian release has."""
+        if method_at(delta) == "pure":
+            return math.inf if self.mu > 0 else math.fsum(self.pure)
+        assert delta is not None
         check_delta(delta)
-        if not self.pure:
-            return gdp_epsilon(self.mu, delta)
-        added = pure + (gdp_epsilon(self.mu, delta) if self.mu > 0 else 0.0)
-        return min(added, zcdp_epsilon(self.rho, delta))
+        return gdp_epsilon(self.whole_mu, delta)
 
 
 def guess_accuracy(epsilon: float, delta: float = 0.0) -> float:
@@ -73,7 +95,7 @@ def guess_accuracy(epsilon: float, delta: float = 0.0) -> float:
 
     Errors of both kinds add up to at least 2(1-delta)/(1+e^epsilon) (Kairouz, Oh and Viswanath 2015).
     """
-    return 1.0 - (1.0 - delta) / (1.0 + math.exp(min(epsilon, 700.0)))
+    return 1.0 - (1.0 - delta) / (1.0 + math.exp(min(epsilon, _LARGEST_EXPONENT)))
 
 
 def gaussian_guess_accuracy(mu: float) -> float:

@@ -2,9 +2,9 @@
 
 Numbers only; no noise is drawn here. A Gaussian release whose sensitivity is mu standard deviations
 is mu-GDP, and k of them together are sqrt(sum mu^2)-GDP (Dong, Roth and Su 2022); its exact
-(epsilon, delta) curve is that of the analytic Gaussian mechanism (Balle and Wang 2018). A mixture of
-Gaussian and pure releases is accounted in zCDP and converted with the tight bound of Canonne, Kamath
-and Steinke (2020, Proposition 12).
+(epsilon, delta) curve is that of the analytic Gaussian mechanism (Balle and Wang 2018).
+zCDP is converted with the tight bound of Canonne, Kamath and Steinke (2020, Proposition 12), for comparison:
+no account is kept in it.
 """
 
 from __future__ import annotations
@@ -84,16 +84,6 @@ def classic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.
     check_epsilon(epsilon)
     check_delta(delta)
     return sensitivity * math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon
-
-
-def zcdp_of_gdp(mu: float) -> float:
-    """A Gaussian release of mu standard deviations is mu^2/2-zCDP."""
-    return mu * mu / 2.0
-
-
-def zcdp_of_pure(epsilon: float) -> float:
-    """A pure release is epsilon^2/2-zCDP (Bun and Steinke 2016)."""
-    return epsilon * epsilon / 2.0
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:

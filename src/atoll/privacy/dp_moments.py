@@ -30,7 +30,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from atoll.errors import ParameterError
+from atoll.errors import MessageError, ParameterError
 from atoll.privacy import grid, sensitivity
 from atoll.privacy.calibration import check_epsilon, gdp_mu
 from atoll.privacy.mechanisms import (
@@ -75,6 +75,8 @@ _OCTAVES_BELOW = 10
 # The radius leaves about this part of the rows uncut. A wider one adds more noise than it takes away in
 # distortion, on the public tables of benchmarks/dp_utility.py; the median is what breaks down last.
 _UNCUT = 0.5
+# Beyond these a difference of two rows, or a bin of their distances, would leave float64.
+_SMALLEST_NORM, _LARGEST_NORM = 1e-300, 1e300
 # Below this part of the row norm the second step's radius does not go.
 _SMALLEST_RADIUS = 0.05
 # A noisy number of rows is not believed below this, nor below its own noise.
@@ -112,7 +114,7 @@ class Plan:
     declared, of which some are empty. One row more or less then changes a pair by filling a place."""
 
     def __post_init__(self) -> None:
-        if self.row_norm is None or not (math.isfinite(self.row_norm) and self.row_norm > 0):
+        if self.row_norm is None or not (_SMALLEST_NORM <= self.row_norm <= _LARGEST_NORM):
             raise ParameterError(
                 f"a private analysis needs a public bound on the norm of a row, got {self.row_norm!r}",
                 hint="set row_norm from what is known about the columns, never from the rows themselves",
@@ -261,6 +263,47 @@ class Centre:
     point: Floats
     count: float
     radius: float
+
+
+# A receiver that is another machine may round a last digit otherwise.
+_ROUNDING = 1e-9
+
+
+def check_centre(plan: Plan, stage: str, before: Centre | None, told: Centre) -> None:
+    """Refuse a centre that no honest receiver sends after ``stage``; an owner asks before it uses one.
+
+    The noise is made for rows around any finite centre, cut at any radius that is one; an owner that computed
+    with anything else would add to its sum what no noise hides.
+    """
+    point, norm = told.point, plan.row_norm
+    if point.shape != (plan.features,) or point.dtype != np.float64 or not np.isfinite(point).all():
+        raise _refused(f"is not {plan.features} finite numbers")
+    if not grid.row_norms(point[None, :])[0] <= norm * (1.0 + _ROUNDING):
+        raise _refused("lies beyond row_norm, where no mean of rows can be")
+    if not (math.isfinite(told.count) and told.count >= _SMALLEST_COUNT):
+        raise _refused("comes with a number of rows that is none")
+    if not _radius_fits(plan, stage, told.radius):
+        raise _refused("comes with a radius outside its limits")
+    if before is None:
+        return
+    at_radius = stage == plan.radius.name
+    kept = np.array_equal(point, before.point) if at_radius else told.radius == before.radius
+    if not (kept and told.count == before.count):
+        raise _refused(f"changes what the {stage} does not")
+
+
+def _radius_fits(plan: Plan, stage: str, radius: float) -> bool:
+    if stage == plan.radius.name:
+        return bool(np.isclose(radius_edges(plan.row_norm), radius, rtol=_ROUNDING, atol=0.0).any())
+    low = 1.0 if plan.assume_centered else _SMALLEST_RADIUS
+    return low * (1.0 - _ROUNDING) <= radius / plan.row_norm <= 1.0 + _ROUNDING
+
+
+def _refused(what: str) -> MessageError:
+    return MessageError(
+        f"the public centre {what}; nothing was computed with it",
+        hint="whoever opens the sums sent it, and does not follow the protocol",
+    )
 
 
 # --- stages 1 and 2: the mean ----------------------------------------------------------------------------

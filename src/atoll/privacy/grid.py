@@ -7,6 +7,8 @@ row's integers depend on that row and on public numbers only.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,9 @@ ROW_UNITS = 1 << ROW_BITS
 MOMENT_UNITS = ROW_UNITS * ROW_UNITS
 
 _BLOCK_ROWS = 1 << (53 - 2 * ROW_BITS)
+# Unit rows are at most this in any coordinate, rounding included; so squares fit int64 up to 2^20 columns.
+_LONGEST_UNIT = 2.0
+MAX_COLUMNS = 1 << 20
 # With so many rows the sums of one table could leave int64.
 MAX_ROWS = 1 << (62 - 2 * ROW_BITS)
 
@@ -37,6 +42,10 @@ def checked_rows(rows: npt.ArrayLike, features: int) -> Floats:
             hint="impute or drop such rows before a private analysis",
         )
     check_size(table.shape[0])
+    if features >= MAX_COLUMNS:
+        raise RangeOverflow(
+            f"a table has {features} columns, and integer norms hold fewer than {MAX_COLUMNS}"
+        )
     return table
 
 
@@ -58,8 +67,17 @@ def row_norms(table: Floats) -> Floats:
         return np.asarray(safe * np.sqrt((scaled * scaled).sum(axis=1)))
 
 
+def check_radius(radius: float) -> None:
+    """A radius of zero, or none at all, would turn rows into what is no number."""
+    if not (math.isfinite(radius) and radius > 0.0):
+        raise DataError(
+            f"rows cannot be cut at a radius of {radius!r}", hint="a radius is finite and positive"
+        )
+
+
 def shorten(table: Floats, radius: float) -> Floats:
     """Rows longer than ``radius`` are shortened to it."""
+    check_radius(radius)
     norms = row_norms(table)
     # Divided first: the factor radius/norm may underflow where the quotient does not.
     return np.asarray(
@@ -69,6 +87,7 @@ def shorten(table: Floats, radius: float) -> Floats:
 
 def cut_to_grid(table: Floats, radius: float) -> Integers:
     """Rows longer than ``radius`` are shortened to it; one unit is radius/2^20."""
+    check_radius(radius)
     return _truncate(table / np.maximum(row_norms(table), radius)[:, None])
 
 
@@ -79,7 +98,13 @@ def normalise_to_grid(table: Floats) -> Integers:
 
 
 def _truncate(unit_rows: Floats) -> Integers:
-    """Toward zero; where float rounding left a row too long, it is shortened until its integers fit."""
+    """Toward zero; where float rounding left a row too long, it is shortened until its integers fit.
+
+    What is not finite has no integer: cast all the same, its square wraps around to nothing and passes for
+    a short row, which then stands out in the sum beyond any noise.
+    """
+    if not (np.abs(unit_rows) <= _LONGEST_UNIT).all():  # neither is true of a NaN
+        raise DataError("a row is no number once it is scaled to the grid; nothing was made of it")
     integers = np.trunc(unit_rows * ROW_UNITS).astype(np.int64)
     too_long = _integer_squared_norms(integers) > MOMENT_UNITS
     while too_long.any():

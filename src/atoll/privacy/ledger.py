@@ -1,192 +1,91 @@
-"""The privacy ledger of one island: what was spent on each of its data sets, and what may still be.
+"""The privacy ledger of a site: what was spent on each of its data sets, and what may still be.
 
-A data set is whatever its owner declares to be one. The fingerprint of the rows is written beside each
-debit, not used as the key: a changed row, column or file does not give a fresh budget. It is an HMAC under
-a secret of this ledger: equal rows have equal fingerprints here, and who reads an export, even one who
-knows all rows but one, cannot try out the last.
+A data set is whatever its owner declares to be one (``identities`` says how names are compared). The
+fingerprint of the rows is written beside each debit, not used as the key: a changed row, column or file does
+not give a fresh budget. It is an HMAC under a secret of this ledger: equal rows have equal fingerprints here,
+and who reads an export, even one who knows all rows but one, cannot try out the last.
 
-``debit`` commits before it returns, so that a release made after it can never be without its debit;
-a crash in between costs budget, never privacy. It runs in one immediate transaction: two processes
-on one file cannot both see the same remainder. A debit carries a release id: asked again with the
-same id, as a resumed role does, it is not charged twice.
+It fails closed. A ledger is made on purpose and never by opening one; a private release from a data set
+without a budget is refused. A release is *reserved* whole before anything leaves, so that two runs cannot
+both count on the same remainder, and *settled* stage by stage, each before its noisy value leaves; what is
+not settled when a run ends is given back. Every step commits before it returns, in one immediate
+transaction: whatever happens to the process, nothing was released that is not settled here. A release has
+an id, and is charged once however often its steps are repeated.
 
-Budgets are (epsilon, delta) per data set; spending is composed by the accountant, so two releases of
-epsilon 1 cost less than 2. Releases for different neighbours are brought to replace-one, where an
-add/remove release counts for two rows.
+Budgets are (epsilon, delta) per data set; ``accountant`` says how releases add up. The method is fixed at the
+first debit: ``gdp`` if the budget has a delta, else ``pure``. A study never changes it. An owner may give a
+pure account a delta later: its releases then count as Gaussian ones, and a release that was counted so never
+counts as pure again. (Sound at one delta: until then no release had any.) Releases for different neighbours
+are brought to replace-one, where an add/remove release counts for two rows.
+
+An exact release, of a study without an epsilon, has no cost that could be added. It is booked as what it is,
+and refused where the owner's policy for the data set says so.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
-import math
 import os
-import shlex
 import sqlite3
 import threading
 import time
+import unicodedata
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
-from atoll.privacy.accountant import Spent, in_words
+from atoll.privacy import ledger_file
+from atoll.privacy.accountant import Method, Spent, method_at
+from atoll.privacy.accounts import (
+    COLUMNS,
+    USUAL_DELTA,
+    Account,
+    Budget,
+    Debit,
+    Release,
+    compose,
+    count_releases,
+    read_debit,
+    same_release,
+)
 from atoll.privacy.calibration import check_delta, check_epsilon
+from atoll.privacy.identities import canonical
+from atoll.privacy.ledger_file import command, site_ledger
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours, check_neighbours
-from atoll.randomness import fresh_seed
 
-_BUSY_SECONDS = 30.0
-_RETRY_SECONDS = 0.01
+__all__ = ["Account", "Budget", "Debit", "Ledger", "Release", "site_ledger"]
+
 # Rounding of sums of squares must not refuse a budget that is spent exactly.
 _TOLERANCE = 1e-9
 # Spending without a budget is shown at this delta.
 _REPORT_DELTA = 1e-6
-# Suggested where an owner allowed none.
-_USUAL_DELTA = "1e-5"
-_VERSION = 2
-_EARLIER_VERSIONS = (0, 1)  # an empty file; fingerprints without a secret
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS data_set (
-    identity TEXT PRIMARY KEY,
-    epsilon  REAL NOT NULL,
-    delta    REAL NOT NULL
-) STRICT;
-CREATE TABLE IF NOT EXISTS debit (
-    number      INTEGER PRIMARY KEY AUTOINCREMENT,
-    release_id  TEXT NOT NULL UNIQUE,
-    identity    TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    study       TEXT NOT NULL,
-    neighbours  TEXT NOT NULL,
-    mu          REAL NOT NULL,
-    pure        TEXT NOT NULL,
-    made_at     REAL NOT NULL
-) STRICT;
-CREATE INDEX IF NOT EXISTS debit_of_identity ON debit (identity);
-CREATE TABLE meta (
-    name  TEXT PRIMARY KEY,
-    value BLOB NOT NULL
-) STRICT;
-"""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much may be spent on a data set in all; delta 0 means pure releases only."""
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True)
-class Debit:
-    """One release: its id, what it was made from and for, and what it cost."""
-
-    release_id: str
-    identity: str
-    fingerprint: str
-    study: str
-    neighbours: Neighbours
-    spent: Spent
-    made_at: float = 0.0
-
-
-@dataclass(frozen=True)
-class Account:
-    """Where a data set stands. ``epsilon`` is what was spent, at ``delta``: the budget's, if there is one."""
-
-    identity: str
-    budget: Budget | None
-    neighbours: Neighbours
-    spent: Spent
-    epsilon: float
-    delta: float
-    releases: int
-
-    def in_words(self, delta: float) -> str:
-        """What was spent, for the person who answers for the data set."""
-        epsilon = self.spent.epsilon(delta)
-        if epsilon == 0.0:
-            return "nothing was spent on it"
-        if math.isinf(epsilon):
-            return (
-                "no epsilon holds at delta 0: a release with a delta is among these, and the budget allows "
-                f"pure releases only (set-budget --delta {_USUAL_DELTA} allows both)"
-            )
-        return in_words(epsilon, delta, self.neighbours)
 
 
 class Ledger:
-    """A ledger file, or one in memory when no path is given."""
+    """A ledger file that is there, or one in memory when no path is given."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._lock = threading.RLock()
-        if self.path is not None:
-            _make_private(self.path)
-        self._connection = sqlite3.connect(
-            ":memory:" if self.path is None else self.path,
-            timeout=_BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        if self.path is None:
+            self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            ledger_file.write_schema(self._connection)
+        else:
+            self._connection = ledger_file.open_file(self.path)
         # A ledger that its user forgets is closed when it goes, not left to the interpreter to complain of.
         weakref.finalize(self, self._connection.close)
-        self._prepare()
 
-    def _prepare(self) -> None:
-        run = self._connection.execute
-        run(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
-        self._use_write_ahead_log()
-        # A debit is on the disk when its transaction ends, not merely in the page cache.
-        run("PRAGMA synchronous = FULL")
-        if self._read_version() != _VERSION:
-            self._create()
-
-    def _use_write_ahead_log(self) -> None:
-        """The busy timeout does not cover this change, so processes that meet here take turns by hand."""
-        deadline = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_RETRY_SECONDS)
-
-    def _read_version(self) -> int:
-        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
-        if version not in (*_EARLIER_VERSIONS, _VERSION):
-            raise PrivacyError(
-                f"the ledger was written by another version ({version}, this one reads {_VERSION})",
-                hint="use the version of Atoll that wrote it",
-            )
-        return version
-
-    def _create(self) -> None:
-        """Tables and secret; fingerprints that an earlier version wrote without one are put under it."""
-        with self._transaction():
-            if self._read_version() == _VERSION:  # another process was faster
-                return
-            run = self._connection.execute
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                run(statement)
-            run("INSERT INTO meta VALUES ('secret', ?)", (fresh_seed(),))
-            for number, plain in run("SELECT number, fingerprint FROM debit").fetchall():
-                run("UPDATE debit SET fingerprint = ? WHERE number = ?", (self._under_secret(plain), number))
-            run(f"PRAGMA user_version = {_VERSION}")
-
-    def _under_secret(self, fingerprint: str) -> str:
-        if not fingerprint:
-            return ""
-        (secret,) = self._connection.execute("SELECT value FROM meta WHERE name = 'secret'").fetchone()
-        return hmac.digest(secret, fingerprint.encode(), "sha256").hex()
+    @classmethod
+    def create(cls, path: str | os.PathLike[str] | None = None) -> Ledger:
+        """Make a new ledger, at the site's place unless another is named, and open it."""
+        place = site_ledger() if path is None else Path(path)
+        ledger_file.create(place)
+        return cls(place)
 
     def __repr__(self) -> str:
         return f"Ledger({'in memory' if self.path is None else str(self.path)!r})"
@@ -214,30 +113,92 @@ class Ledger:
                 raise
             self._connection.execute("COMMIT")
 
-    # --- budgets -----------------------------------------------------------------------------------------
+    # --- budgets and policies ----------------------------------------------------------------------------
 
-    def set_budget(self, identity: str, epsilon: float, delta: float = 0.0) -> None:
-        """From now on; what was spent before stays spent."""
-        _check_identity(identity)
+    def set_budget(
+        self, identity: str, epsilon: float, delta: float = 0.0, *, exact: bool | None = None
+    ) -> None:
+        """From now on; what was spent before stays spent. ``exact``: whether exact releases are allowed."""
+        key = canonical(identity)
         check_epsilon(epsilon)
         if delta != 0.0:
             check_delta(delta)
         with self._transaction():
-            self._connection.execute(
-                "INSERT INTO data_set VALUES (?, ?, ?) ON CONFLICT (identity) "
-                "DO UPDATE SET epsilon = excluded.epsilon, delta = excluded.delta",
-                (identity, epsilon, delta),
-            )
+            self._know(identity)
+            method = self._method(key)
+            if method == "gdp" and delta == 0.0:
+                raise ParameterError(
+                    f"data set {identity!r}: its releases are counted as Gaussian ones since the first, and "
+                    "none of them is private at delta 0",
+                    hint=f"--delta {USUAL_DELTA}, for example",
+                )
+            run = self._connection.execute
+            run("UPDATE data_set SET epsilon = ?, delta = ? WHERE identity = ?", (epsilon, delta, key))
+            if method is not None:
+                run("UPDATE data_set SET method = ? WHERE identity = ?", (method_at(delta), key))
+            if exact is not None:
+                policy = "booked" if exact else "refused"
+                run("UPDATE data_set SET exact = ? WHERE identity = ?", (policy, key))
 
     def budget(self, identity: str) -> Budget | None:
-        """None while the owner has set none: releases are then recorded without a limit."""
+        """None while the owner has set none: private releases are then refused."""
+        row = self._data_set(canonical(identity))
+        return None if row is None or row[1] is None else Budget(row[1], row[2])
+
+    def _know(self, identity: str) -> None:
+        """A data set's name as its owner first wrote it."""
+        self._connection.execute(
+            "INSERT OR IGNORE INTO data_set (identity, name) VALUES (?, ?)",
+            (canonical(identity), unicodedata.normalize("NFKC", identity)),
+        )
+
+    def _data_set(self, key: str) -> tuple[str, float | None, float, Method | None, str] | None:
         with self._lock:
-            row = self._connection.execute(
-                "SELECT epsilon, delta FROM data_set WHERE identity = ?", (identity,)
+            row: tuple[str, float | None, float, Method | None, str] | None = self._connection.execute(
+                "SELECT name, epsilon, delta, method, exact FROM data_set WHERE identity = ?", (key,)
             ).fetchone()
-        return None if row is None else Budget(*row)
+        return row
+
+    def _method(self, key: str) -> Method | None:
+        row = self._data_set(key)
+        return None if row is None else row[3]
 
     # --- spending ----------------------------------------------------------------------------------------
+
+    def reserve(self, release: Release) -> None:
+        """Set a whole release aside before anything leaves, or refuse it; repeated, it changes nothing."""
+        with self._transaction():
+            self._reserve(release)
+
+    def settle(self, release: Release, stage: str, fingerprint: str = "") -> None:
+        """Write a stage down for good, before its value leaves. ``fingerprint``: a digest of the rows.
+
+        A stage that was given back meanwhile is reserved again first, or refused.
+        """
+        with self._transaction():
+            self._reserve(replace(release, stages={stage: release.stages[stage]}))
+            self._settle(release, stage, fingerprint)
+
+    def give_back(self, release: Release) -> None:
+        """What is reserved for the release and not settled: it was not made, so it costs nothing."""
+        with self._transaction():
+            self._give_back("release_id", release.release_id, canonical(release.identity))
+
+    def give_back_all(self, identity: str) -> int:
+        """The same for every release from a data set whose run was killed; how many stages. A run that is
+        still alive has to reserve again."""
+        with self._transaction():
+            return self._give_back("identity", canonical(identity), canonical(identity))
+
+    def _give_back(self, column: str, value: str, key: str) -> int:
+        run = self._connection.execute
+        stages = run(f"DELETE FROM debit WHERE {column} = ? AND state = 'reserved'", (value,)).rowcount
+        run(  # what was never debited has no method yet
+            "UPDATE data_set SET method = NULL WHERE identity = ? "
+            "AND NOT EXISTS (SELECT 1 FROM debit WHERE identity = ? AND kind = 'private')",
+            (key, key),
+        )
+        return stages
 
     def debit(
         self,
@@ -249,83 +210,136 @@ class Ledger:
         fingerprint: str = "",
         study: str = "",
     ) -> Account:
-        """Write a release down before it is made, or refuse it. Returns the account after it.
-
-        ``fingerprint``: a digest of the rows; what is written is its HMAC.
-        """
-        _check_identity(identity)
-        check_neighbours(neighbours)
-        spent = Spent.of(costs)
+        """Reserve and settle a release of one stage at once. Returns the account after it."""
+        release = Release(identity, release_id, {"": Spent.of(costs)}, neighbours, study)
         with self._transaction():
-            keyed = self._under_secret(fingerprint)
-            wanted = Debit(release_id, identity, keyed, study, neighbours, spent, time.time())
-            earlier = self._find(release_id)
-            if earlier is None:
-                self._refuse_over_budget(wanted)
-                self._write(wanted)
-            else:
-                self._refuse_another(earlier, wanted)
+            self._reserve(release)
+            self._settle(release, "", fingerprint)
             return self.account(identity)
 
-    def _refuse_another(self, earlier: Debit, wanted: Debit) -> None:
-        """A release may be resumed: as it was, from the rows that its noise was drawn for."""
-        if not _same_release(earlier, wanted):
-            raise PrivacyError(
-                f"release {wanted.release_id} was debited before, for another data set or cost",
-                hint="a new release needs a new id",
-            )
-        if earlier.fingerprint != wanted.fingerprint:
-            cost = _account(earlier.identity, self.budget(earlier.identity), [earlier])
-            when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(earlier.made_at))
-            raise PrivacyError(
-                f"data set {earlier.identity!r}: its rows are not those that this release was debited for "
-                f"({when} UTC, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}); the same noise on other "
-                "rows would show what changed",
-                hint="bring the table back as it was, or start a new run, which is a new debit",
-            )
+    def refusal(self, release: Release) -> PrivacyError | None:
+        """Why ``reserve`` would refuse the release now; nothing is written."""
+        try:
+            self._refuse(release, self._planned(release))
+        except PrivacyError as error:
+            return error
+        return None
 
-    def check(
-        self, identity: str, release_id: str, costs: Sequence[Cost], neighbours: Neighbours = "add-remove"
-    ) -> None:
-        """Refuse what ``debit`` would refuse now, and write nothing."""
-        _check_identity(identity)
-        check_neighbours(neighbours)
-        with self._transaction():
-            if self._find(release_id) is None:
-                self._refuse_over_budget(Debit(release_id, identity, "", "", neighbours, Spent.of(costs)))
+    def _planned(self, release: Release) -> list[Debit]:
+        check_neighbours(release.neighbours)
+        return [
+            Debit(
+                release.release_id,
+                canonical(release.identity),
+                "",
+                release.study,
+                release.neighbours,
+                spent,
+                time.time(),
+                stage,
+                "exact" if release.exact else "private",
+                "reserved",
+            )
+            for stage, spent in release.stages.items()
+        ]
 
-    def _refuse_over_budget(self, wanted: Debit) -> None:
-        budget = self.budget(wanted.identity)
-        if budget is None:
+    def _reserve(self, release: Release) -> None:
+        new = []
+        for wanted in self._planned(release):
+            earlier = self._find(wanted.release_id, wanted.stage)
+            if earlier is None:
+                new.append(wanted)
+            elif not same_release(earlier, wanted):
+                raise PrivacyError(
+                    f"release {wanted.release_id} was debited before, for another data set or cost",
+                    hint="a new release needs a new id",
+                )
+        if not new:
             return
-        debits = self.debits(wanted.identity)
-        _, before = _compose(debits)
-        _, after = _compose([*debits, wanted])
+        self._refuse(release, new)
+        self._know(release.identity)
+        self._fix_method(release)
+        for debit in new:
+            self._write(debit)
+
+    def _fix_method(self, release: Release) -> None:
+        budget = self.budget(release.identity)
+        if budget is not None and not release.exact:
+            self._connection.execute(
+                "UPDATE data_set SET method = ? WHERE identity = ? AND method IS NULL",
+                (method_at(budget.delta), canonical(release.identity)),
+            )
+
+    def _settle(self, release: Release, stage: str, fingerprint: str) -> None:
+        keyed = ledger_file.under_secret(self._connection, fingerprint)
+        for earlier in self._settled(release.release_id):
+            if earlier.fingerprint != keyed:
+                self._refuse_other_rows(earlier)
+        self._connection.execute(
+            "UPDATE debit SET state = 'settled', fingerprint = ? WHERE release_id = ? AND stage = ?",
+            (keyed, release.release_id, stage),
+        )
+
+    def _refuse_other_rows(self, earlier: Debit) -> None:
+        """A release may be resumed: as it was, from the rows that its noise was drawn for."""
+        cost = self._account(earlier.identity, self._settled(earlier.release_id))
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(earlier.made_at))
+        raise PrivacyError(
+            f"data set {cost.identity!r}: its rows are not those that this release was debited for "
+            f"({when} UTC, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}); the same noise on other "
+            "rows would show what changed",
+            hint="bring the table back as it was, or start a new run, which is a new debit",
+        )
+
+    def _refuse(self, release: Release, new: Sequence[Debit]) -> None:
+        if release.exact:
+            self._refuse_exact(release)
+        else:
+            self._refuse_over_budget(release, new)
+
+    def _refuse_exact(self, release: Release) -> None:
+        row = self._data_set(canonical(release.identity))
+        if row is not None and row[4] == "refused":
+            raise PrivacyError(
+                f"data set {release.identity!r}: its owner allows no exact release of it",
+                hint="give the study an epsilon, or let the owner allow it: set-budget ... --exact",
+            )
+
+    def _refuse_over_budget(self, release: Release, new: Sequence[Debit]) -> None:
+        budget = self.budget(release.identity)
+        if budget is None:
+            example = ("set-budget", release.identity, "--epsilon", "1", "--delta", USUAL_DELTA)
+            raise PrivacyError(
+                f"data set {release.identity!r} has no budget: nothing private is released of it without one",
+                hint=f"let its owner set one: {command(self.path, *example)}",
+            )
+        debits = self._private(release.identity)
+        _, before = compose(debits)
+        _, after = compose([*debits, *new])
         if budget.delta == 0.0 and after.mu > 0.0:
-            raise self._pure_only(wanted, budget)
+            raise self._pure_only(release, new, budget)
         reached = after.epsilon(budget.delta)
         if reached > budget.epsilon * (1.0 + _TOLERANCE):
             raise BudgetExceeded(
-                f"data set {wanted.identity!r}: this release would bring the epsilon spent from "
+                f"data set {release.identity!r}: this release would bring the epsilon spent from "
                 f"{before.epsilon(budget.delta):.4g} to {reached:.4g}, "
                 f"over its budget of {budget.epsilon:.4g} (at delta {budget.delta:g})",
                 hint="ask for a smaller epsilon, or let the data set's owner raise the budget",
             )
 
-    def _pure_only(self, wanted: Debit, budget: Budget) -> BudgetExceeded:
-        which = "this release has a delta" if wanted.spent.mu > 0.0 else "earlier ones have a delta"
-        words = ["atoll", "ledger", "set-budget", str(self.path or "LEDGER"), wanted.identity]
-        words += ["--epsilon", f"{budget.epsilon:g}", "--delta", _USUAL_DELTA]
+    def _pure_only(self, release: Release, new: Sequence[Debit], budget: Budget) -> BudgetExceeded:
+        own = any(debit.spent.mu > 0.0 for debit in new)
+        which = "this release has a delta" if own else "earlier ones have a delta"
+        words = ("set-budget", release.identity, "--epsilon", f"{budget.epsilon:g}", "--delta", USUAL_DELTA)
         return BudgetExceeded(
-            f"data set {wanted.identity!r}: its budget of {budget.epsilon:.4g} is at delta 0, which allows "
+            f"data set {release.identity!r}: its budget of {budget.epsilon:.4g} is at delta 0, which allows "
             f"pure releases only, and {which}",
-            hint=f"let the data set's owner allow a delta: {shlex.join(words)}",
+            hint=f"let the data set's owner allow a delta: {command(self.path, *words)}",
         )
 
     def _write(self, debit: Debit) -> None:
         self._connection.execute(
-            "INSERT INTO debit (release_id, identity, fingerprint, study, neighbours, mu, pure, made_at) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO debit ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 debit.release_id,
                 debit.identity,
@@ -335,53 +349,99 @@ class Ledger:
                 debit.spent.mu,
                 json.dumps(debit.spent.pure),
                 debit.made_at,
+                debit.stage,
+                debit.kind,
+                debit.state,
             ),
         )
 
     # --- looking -----------------------------------------------------------------------------------------
 
     def account(self, identity: str) -> Account:
-        budget = self.budget(identity)
-        return _account(identity, budget, self.debits(identity))
+        return self._account(canonical(identity), self.debits(identity), identity)
 
-    def preview(
-        self, identity: str, costs: Sequence[Cost], neighbours: Neighbours = "add-remove"
-    ) -> tuple[Account, Account]:
+    def preview(self, release: Release) -> tuple[Account, Account]:
         """The account before and after a release, without making it: what a review prints."""
-        before = self.account(identity)
-        planned = Debit("", identity, "", "", neighbours, Spent.of(costs))
-        return before, _account(identity, before.budget, [*self.debits(identity), planned])
+        debits = self.debits(release.identity)
+        key, name = canonical(release.identity), release.identity
+        return (
+            self._account(key, debits, name),
+            self._account(key, [*debits, *self._planned(release)], name),
+        )
+
+    def _account(self, key: str, debits: Sequence[Debit], name: str | None = None) -> Account:
+        row = self._data_set(key)
+        known, epsilon, delta, method, exact = row or (name or key, None, 0.0, None, "booked")
+        budget = None if epsilon is None else Budget(epsilon, delta)
+        private = [debit for debit in debits if debit.kind == "private"]
+        neighbours, spent = compose(private)
+        without_budget = _REPORT_DELTA if spent.mu > 0 else 0.0
+        at = without_budget if budget is None else budget.delta
+        return Account(
+            known,
+            budget,
+            neighbours,
+            spent,
+            spent.epsilon(at),
+            at,
+            count_releases(private),
+            count_releases(debit for debit in debits if debit.kind == "exact"),
+            count_releases(debit for debit in debits if debit.state == "reserved"),
+            method,
+            exact == "booked",
+        )
 
     def show(self) -> list[Account]:
         """Every data set that has a budget or a debit."""
         with self._lock:
             rows = self._connection.execute(
-                "SELECT identity FROM data_set UNION SELECT identity FROM debit ORDER BY identity"
+                "SELECT identity FROM data_set WHERE epsilon IS NOT NULL "
+                "OR EXISTS (SELECT 1 FROM debit WHERE debit.identity = data_set.identity) ORDER BY identity"
             ).fetchall()
-        return [self.account(identity) for (identity,) in rows]
+        return [self._account(key, self._select("WHERE identity = ?", key)) for (key,) in rows]
 
     def debits(self, identity: str | None = None) -> list[Debit]:
-        """In the order in which they were made."""
-        where, arguments = ("", ()) if identity is None else ("WHERE identity = ?", (identity,))
-        with self._lock:
-            rows = self._connection.execute(f"{_SELECT_DEBIT} {where} ORDER BY number", arguments).fetchall()
-        return [_read_debit(row) for row in rows]
+        """Stage by stage, in the order in which they were reserved."""
+        return self._select() if identity is None else self._select("WHERE identity = ?", canonical(identity))
 
-    def _find(self, release_id: str) -> Debit | None:
-        row = self._connection.execute(f"{_SELECT_DEBIT} WHERE release_id = ?", (release_id,)).fetchone()
-        return None if row is None else _read_debit(row)
+    def _private(self, identity: str) -> list[Debit]:
+        return [debit for debit in self.debits(identity) if debit.kind == "private"]
+
+    def _settled(self, release_id: str) -> list[Debit]:
+        return self._select("WHERE state = 'settled' AND release_id = ?", release_id)
+
+    def _find(self, release_id: str, stage: str) -> Debit | None:
+        found = self._select("WHERE release_id = ? AND stage = ?", release_id, stage)
+        return found[0] if found else None
+
+    def _select(self, where: str = "", *arguments: str) -> list[Debit]:
+        with self._lock:
+            rows = self._connection.execute(
+                f"SELECT {COLUMNS} FROM debit {where} ORDER BY number", arguments
+            ).fetchall()
+        return [read_debit(row) for row in rows]
 
     def export(self) -> str:
         """Budgets and debits as JSON, for an auditor."""
-        with self._lock:
-            budgets = self._connection.execute("SELECT * FROM data_set ORDER BY identity").fetchall()
         document = {
-            "version": _VERSION,
-            "budgets": [{"identity": i, "epsilon": e, "delta": d} for i, e, d in budgets],
+            "version": ledger_file.VERSION,
+            "budgets": [
+                {
+                    "identity": account.identity,
+                    "epsilon": account.budget.epsilon if account.budget else None,
+                    "delta": account.budget.delta if account.budget else None,
+                    "method": account.method,
+                    "exact": "booked" if account.exact_allowed else "refused",
+                }
+                for account in self.show()
+            ],
             "debits": [
                 {
                     "release_id": debit.release_id,
+                    "stage": debit.stage,
                     "identity": debit.identity,
+                    "kind": debit.kind,
+                    "state": debit.state,
                     "fingerprint": debit.fingerprint,
                     "study": debit.study,
                     "neighbours": debit.neighbours,
@@ -393,58 +453,3 @@ class Ledger:
             ],
         }
         return json.dumps(document, indent=2)
-
-
-_SELECT_DEBIT = "SELECT release_id, identity, fingerprint, study, neighbours, mu, pure, made_at FROM debit"
-
-_Row = tuple[str, str, str, str, Neighbours, float, str, float]
-
-
-def _read_debit(row: _Row) -> Debit:
-    release_id, identity, fingerprint, study, neighbours, mu, pure, made_at = row
-    spent = Spent(mu, tuple(json.loads(pure)))
-    return Debit(release_id, identity, fingerprint, study, neighbours, spent, made_at)
-
-
-def _compose(debits: Sequence[Debit]) -> tuple[Neighbours, Spent]:
-    mixed = len({debit.neighbours for debit in debits}) > 1
-    total = Spent.total(
-        debit.spent.for_pairs() if mixed and debit.neighbours == "add-remove" else debit.spent
-        for debit in debits
-    )
-    if mixed:
-        return "replace", total
-    return (debits[0].neighbours if debits else "add-remove"), total
-
-
-def _account(identity: str, budget: Budget | None, debits: Sequence[Debit]) -> Account:
-    neighbours, spent = _compose(debits)
-    without_budget = _REPORT_DELTA if spent.mu > 0 else 0.0
-    delta = without_budget if budget is None else budget.delta
-    return Account(identity, budget, neighbours, spent, spent.epsilon(delta), delta, len(debits))
-
-
-def _same_release(one: Debit, other: Debit) -> bool:
-    return (one.identity, one.study, one.neighbours, one.spent) == (
-        other.identity,
-        other.study,
-        other.neighbours,
-        other.spent,
-    )
-
-
-def _check_identity(identity: str) -> None:
-    if not identity or identity != identity.strip():  # a stray blank must not give a fresh budget
-        raise ParameterError(
-            "a private release needs the identity of the data set it is made from",
-            hint="name the data set as its owner knows it; a new file of the same people is no new data set",
-        )
-
-
-def _make_private(path: Path) -> None:
-    """Nobody but the owner reads or writes the ledger; its side files inherit the mode."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-    except OSError as error:
-        raise ParameterError(f"cannot open the ledger {path}: {error.strerror}") from error
-    path.chmod(0o600)

@@ -77,11 +77,20 @@ class Part:
     width: float = 1.0
 
 
+def check_spending(what: str, spent: float) -> None:
+    """Nothing is ever given back by a release: a negative cost would be budget out of nowhere."""
+    if not (math.isfinite(spent) and spent >= 0.0):
+        raise ParameterError(f"a release cannot cost {what}={spent!r}", hint="a finite number from 0 on")
+
+
 @dataclass(frozen=True)
 class GaussianCost:
     """A release that is mu-GDP."""
 
     mu: float
+
+    def __post_init__(self) -> None:
+        check_spending("mu", self.mu)
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,9 @@ class PureCost:
     """A release that is epsilon-private, without a delta."""
 
     epsilon: float
+
+    def __post_init__(self) -> None:
+        check_spending("epsilon", self.epsilon)
 
 
 Cost = GaussianCost | PureCost

@@ -110,6 +110,8 @@ class PrivacyTerms(NamedTuple):
     neighbours: Neighbours
     costs: tuple[Cost, ...]
     words: tuple[str, ...]
+    colluders: int | None = None
+    """How many owners may use their own noise against the others; None: all, or nothing is promised."""
 
 
 class Protection(NamedTuple):

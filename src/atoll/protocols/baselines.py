@@ -24,6 +24,7 @@ from atoll.errors import ParameterError
 from atoll.network import Address, Network, Record
 from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.booking import Booking
 from atoll.protocols.decompose import Decomposition, decompose, standard_scale
 from atoll.protocols.pppca import PPPCAParameters, check
 from atoll.protocols.released import (
@@ -95,11 +96,18 @@ def own_pca(local: Moments, p: PPPCAParameters, island: str) -> tuple[Decomposit
 
 
 async def meta_provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    with Booking(study, island, record, None) as booked:
+        return await _meta_provider(net, study, island, booked)
+
+
+async def _meta_provider(net: Network, study: Study, island: Island, booked: Booking) -> Learned:
     p, server = study.read_parameters(PPPCAParameters), study.the(SERVER)
     agreed = await handshake.announce(net, island, server, p.columns, None)
     X = island.features(agreed.names)
     local = await net.compute(moments, X, island, agreed.names)
-    await net.send(server, await net.compute(local_components, local, p.n_components))
+    own = await net.compute(local_components, local, p.n_components)
+    await booked.settle_exact(net, X)
+    await net.send(server, own)
     known = await receive_released(net, study, server, agreed.names)
     return learned(study, net.me, META_OUTPUTS, known)
 

@@ -30,6 +30,7 @@ from atoll.protocols import dpdpca_paper as paper
 from atoll.protocols import handshake, private_pairs
 from atoll.protocols import private_release as private
 from atoll.protocols.base import Disclosure, Expectation, Learned, PrivacyTerms, Protocol, learned
+from atoll.protocols.booking import Booking
 from atoll.protocols.decompose import check_components
 from atoll.protocols.dpdpca_terms import DATA_USER, OUTPUTS, OWNER, PROXY, DPDPCAParameters
 from atoll.protocols.private_release import Private, PublicCentre
@@ -81,19 +82,22 @@ async def owner(net: Network, study: Study, island: Island, record: Record) -> L
     if p.calibration == "paper":
         await paper.owner(net, study, island, record, p)
         return learned(study, net.me, OUTPUTS, await receive_released(net, study, user))
-    wanted, owners = asked(p), study.who(OWNER)
-    spent = private.costs(study, wanted, len(owners))
-    debits = private.Debits(study, island, p.neighbours, spent, record)
-    debits.ask()  # before anything leaves
+    with private.booking(study, asked(p), len(study.who(OWNER)), island, record) as booked:
+        return await _private_owner(net, study, island, record, booked)
+
+
+async def _private_owner(
+    net: Network, study: Study, island: Island, record: Record, booked: Booking
+) -> Learned:
+    p, owners, user = study.read_parameters(DPDPCAParameters), study.who(OWNER), study.the(DATA_USER)
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     plan = plan_of(study, p, len(agreed.names))
     capacity = private_pairs.checked_capacity(plan, X, island)
     sums = private.open_session(net, study, record, plan, owners, user, study.the(PROXY))
     await sums.open()
-    debits.debit(await net.compute(private.fingerprint, X))
     # R^l, v^l and N^l, each with its share of G'  (Alg 1, l.1 and l.8)
-    centre = await private.contribute(net, sums, plan, X, user, record, capacity)
+    centre = await private.contribute(net, sums, plan, X, user, record, booked, capacity)
     known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, user, agreed.names))
 
@@ -210,7 +214,8 @@ def terms(study: Study) -> PrivacyTerms:
     owners = len(study.who(OWNER))
     spent = private.costs(study, asked(p), owners)
     words = private.guarantee(study, asked(p), owners)
-    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, tuple(spent), tuple(words))
+    colluders = plan_of(study, p, 2).crowd.colluders
+    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, tuple(spent.values()), tuple(words), colluders)
 
 
 def expect(study: Study, d: int) -> Expectation:

@@ -34,9 +34,10 @@ from atoll.errors import DataError, MessageError, RangeOverflow
 from atoll.network import Address, Network, Record
 from atoll.privacy import grid, paper_forms
 from atoll.protocols import handshake
+from atoll.protocols.booking import refuse_ledger
 from atoll.protocols.decompose import Decomposition, decompose
 from atoll.protocols.dpdpca_terms import DATA_USER, OWNER, PROXY, DPDPCAParameters
-from atoll.protocols.private_release import checked_rows, refuse_ledger
+from atoll.protocols.private_release import checked_rows
 from atoll.study.model import Study
 
 Objects = npt.NDArray[np.object_]

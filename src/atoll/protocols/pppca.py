@@ -46,6 +46,7 @@ from atoll.protocols.base import (
     Protocol,
     learned,
 )
+from atoll.protocols.booking import Booking
 from atoll.protocols.decompose import Decomposition, check_components, decompose, is_constant, standard_scale
 from atoll.protocols.pppca_told import JointMean, Transfer, check_transfer, may_leave, receive_mean
 from atoll.protocols.private_release import Private, PublicCentre
@@ -162,9 +163,17 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    p = study.read_parameters(PPPCAParameters)
     if (asked := _asked(p)) is not None:
         return await pppca_private.provider(net, study, island, record, asked, p.columns, p.label)
+    with Booking(study, island, record, None) as booked:
+        return await _exact_provider(net, study, island, record, booked)
+
+
+async def _exact_provider(
+    net: Network, study: Study, island: Island, record: Record, booked: Booking
+) -> Learned:
+    p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     if p.columns is None:  # else the study says them
         told = (agreed.names, agreed.named)
@@ -173,6 +182,7 @@ async def provider(net: Network, study: Study, island: Island, record: Record) -
     local = await net.compute(moments, X, island, agreed.names)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
+    await booked.settle_exact(net, X)
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     pppca_outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave

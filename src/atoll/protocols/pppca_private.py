@@ -16,6 +16,7 @@ from atoll.network import Network, Record
 from atoll.protocols import handshake, private_pairs
 from atoll.protocols import private_release as private
 from atoll.protocols.base import Disclosure, Expectation, Learned, PrivacyTerms, learned
+from atoll.protocols.booking import Booking
 from atoll.protocols.decompose import check_components
 from atoll.protocols.private_release import Private
 from atoll.protocols.released import (
@@ -42,18 +43,28 @@ async def provider(
     columns: tuple[str, ...] | None,
     label: str | None,
 ) -> Learned:
+    with private.booking(study, asked, len(study.who(PROVIDER)), island, record) as booked:
+        return await _provider(net, study, island, record, asked, columns, label, booked)
+
+
+async def _provider(
+    net: Network,
+    study: Study,
+    island: Island,
+    record: Record,
+    asked: Private,
+    columns: tuple[str, ...] | None,
+    label: str | None,
+    booked: Booking,
+) -> Learned:
     providers, server = study.who(PROVIDER), study.the(SERVER)
-    spent = private.costs(study, asked, len(providers))
-    debits = private.Debits(study, island, asked.neighbours, spent, record)
-    debits.ask()  # before anything leaves
     agreed = await handshake.announce(net, island, server, columns, label)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     plan = private.plan_of(study, asked, len(providers), len(agreed.names))
     capacity = private_pairs.checked_capacity(plan, X, island)
     sums = private.open_session(net, study, record, plan, providers, server)
     await sums.open()
-    debits.debit(await net.compute(private.fingerprint, X))
-    centre = await private.contribute(net, sums, plan, X, server, record, capacity)
+    centre = await private.contribute(net, sums, plan, X, server, record, booked, capacity)
     known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, server, agreed.names))
 
@@ -107,7 +118,10 @@ def terms(study: Study, asked: Private) -> PrivacyTerms:
     providers = len(study.who(PROVIDER))
     spent = private.costs(study, asked, providers)
     words = private.guarantee(study, asked, providers)
-    return PrivacyTerms(asked.epsilon, asked.delta, asked.neighbours, tuple(spent), tuple(words))
+    colluders = private.plan_of(study, asked, providers, 2).crowd.colluders
+    return PrivacyTerms(
+        asked.epsilon, asked.delta, asked.neighbours, tuple(spent.values()), tuple(words), colluders
+    )
 
 
 def expect(study: Study, asked: Private, d: int) -> Expectation:

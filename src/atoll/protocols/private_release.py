@@ -6,16 +6,13 @@ what the stages are). With ``centre="pairs"`` there is one stage and no centre (
 knows the total noise: of n owners, c may pool their shares with whoever sees the sums, t may be missing,
 and what is left still carries the stated epsilon.
 
-An owner's ledger is asked before anything at all leaves it, and debited, for all stages together, before
-its first noisy value does. The release id is a recorded draw: a role run again from its record is not
-charged twice, and a new run is a new debit.
+All stages are reserved in an owner's ledger before anything at all leaves it, and each is settled before its
+noisy value does (``booking``).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,23 +21,23 @@ import numpy as np
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
-from atoll.errors import BudgetExceeded, DataError, ParameterError, PrivacyError, StudyError
+from atoll.errors import DataError, ParameterError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Address, Network, Record
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid, pairs
 from atoll.privacy.accountant import Spent, in_words
-from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Cost, Crowd
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import private_pairs
 from atoll.protocols.base import Disclosure
+from atoll.protocols.booking import Booking, refuse_few_colluders
 from atoll.protocols.decompose import choose_k, deterministic_signs
 from atoll.protocols.released import Model, Variances
 from atoll.secure_sums import SecureSum
 from atoll.study.model import Study
 
-RECORDED_NOISE, RECORDED_RELEASE = "privacy/noise", "privacy/release"
+RECORDED_NOISE = "privacy/noise"
 
 
 @dataclass(frozen=True)
@@ -142,9 +139,15 @@ def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
         )
 
 
-def costs(study: Study, asked: Private, owners: int) -> list[Cost]:
-    """What the ledger is debited; the number of columns does not matter."""
-    return [stage.cost for stage in plan_of(study, asked, owners, features=2).stages]
+def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:
+    """What the ledger is debited for each stage; the number of columns does not matter."""
+    return {stage.name: stage.cost for stage in plan_of(study, asked, owners, features=2).stages}
+
+
+def booking(study: Study, asked: Private, owners: int, island: Island, record: Record) -> Booking:
+    """The owner's ledger during this run; refuses what the owner does not allow."""
+    refuse_few_colluders(island, _crowd(study, asked, owners).colluders)
+    return Booking(study, island, record, costs(study, asked, owners), asked.neighbours)
 
 
 # ---- steps: owners ----
@@ -172,11 +175,6 @@ def noisy_integers(
 ) -> dp.Integers:
     """Contribution and noise share together: the only form in which an owner's numbers are handed on."""
     return np.asarray(gen_contribution(plan, stage.name, X, centre) + stage.draw_share(seed))
-
-
-def fingerprint(X: Matrix) -> str:
-    """Of the rows, for the ledger alone, which puts it under a secret before it writes it down."""
-    return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
 
 
 # ---- steps: receiver ----
@@ -216,56 +214,6 @@ def decompose_private(
 # ---- what the roles do ----
 
 
-class Debits:
-    """One owner's ledger during one run; one in memory, which forgets, where the island has none."""
-
-    def __init__(
-        self, study: Study, island: Island, neighbours: Neighbours, costs: list[Cost], record: Record
-    ) -> None:
-        self._study, self._island, self._neighbours, self._costs = study, island, neighbours, costs
-        self._identity = island.identity if island.identity is not None else island.name
-        # The id is drawn once per run and recorded: a resumed run is the same release, a new run a new one.
-        self._release = f"{study.digest}/{record(RECORDED_RELEASE, randomness.fresh_seed).hex()}"
-
-    def ask(self) -> None:
-        """Refuse at once what the budget does not cover."""
-        with self._book() as ledger:
-            ledger.check(self._identity, self._release, self._costs, self._neighbours)
-
-    def debit(self, fingerprint: str) -> None:
-        """Written down for good when this returns."""
-        with self._book() as ledger:
-            ledger.debit(
-                self._identity,
-                self._release,
-                self._costs,
-                neighbours=self._neighbours,
-                fingerprint=fingerprint,
-                study=self._study.digest,
-            )
-
-    @contextmanager
-    def _book(self) -> Iterator[Ledger]:
-        own = self._island.ledger
-        ledger = own if own is not None else Ledger()
-        try:
-            yield ledger
-        except BudgetExceeded as error:
-            raise BudgetExceeded(f"{self._island.name}: {error.message}", hint=error.hint) from None
-        finally:
-            if own is None:
-                ledger.close()
-
-
-def refuse_ledger(island: Island) -> None:
-    """A published form releases nothing of an island that keeps a ledger."""
-    if island.ledger is not None:
-        raise PrivacyError(
-            f"{island.name}: calibration='paper' keeps no privacy promise that its ledger could account for",
-            hint="use calibration='analytic', or no ledger for data that need no protection",
-        )
-
-
 async def contribute(
     net: Network,
     sums: SecureSum,
@@ -273,32 +221,44 @@ async def contribute(
     X: Matrix,
     receiver: Address,
     record: Record,
+    booked: Booking,
     capacity: int,
 ) -> dp.Centre | None:
     """An owner's part of every stage; the last public centre, if there is one."""
+    await booked.made_from(net, X)
     seed = record(RECORDED_NOISE, randomness.fresh_seed)
+    centre = None
     if plan.centre == "pairs":
         places = record(private_pairs.RECORDED_PLACES, randomness.fresh_seed)
         noisy = await net.compute(private_pairs.gen_noisy, plan, X, places, capacity, seed)
-        await sums.contribute(plan.moments.name, noisy)
-        return None
-    centre = await contribute_centre(net, sums, plan, X, receiver, seed)
-    noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
+    else:
+        centre = await contribute_centre(net, sums, plan, X, receiver, seed, booked)
+        noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
+    booked.settle(plan.moments.name)
     await sums.contribute(plan.moments.name, noisy)
     await sums.close()
     return centre
 
 
 async def contribute_centre(
-    net: Network, sums: SecureSum, plan: dp.Plan, X: Matrix, receiver: Address, seed: bytes
+    net: Network,
+    sums: SecureSum,
+    plan: dp.Plan,
+    X: Matrix,
+    receiver: Address,
+    seed: bytes,
+    booked: Booking,
 ) -> dp.Centre:
     """An owner's part of every stage before the last."""
     centre: dp.Centre | None = None
     for stage in plan.stages[:-1]:
         noisy = await net.compute(gen_noisy, plan, stage, X, centre, seed)
+        booked.settle(stage.name)
         await sums.contribute(stage.name, noisy)
         message = await net.receive(PublicCentre, receiver)
-        centre = dp.Centre(np.array(message.point), message.count, message.radius)
+        told = dp.Centre(np.array(message.point), message.count, message.radius)
+        dp.check_centre(plan, stage.name, centre, told)
+        centre = told
     assert centre is not None
     return centre
 

@@ -53,6 +53,7 @@ from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import checked, handshake
 from atoll.protocols import private_release as private
 from atoll.protocols.base import Disclosure, Learned, PrivacyTerms, Protocol, learned
+from atoll.protocols.booking import Booking, refuse_ledger
 from atoll.protocols.decompose import check_components, deterministic_signs
 from atoll.protocols.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.released import (
@@ -124,11 +125,11 @@ def count_stage(p: PrivateLocalParameters) -> Stage:
     return Stage("rows", calibrate_gaussian(mu, grid.ROW_UNITS, (Part(1),)), GaussianCost(mu))
 
 
-def costs(p: PrivateLocalParameters) -> tuple[Cost, ...]:
+def costs(p: PrivateLocalParameters) -> dict[str, Cost]:
     """What a run costs each owner: the same for any number of columns; nothing is promised as published."""
     if p.calibration == "paper":
-        return ()
-    return moments_stage(p, 1).cost, count_stage(p).cost
+        return {}
+    return {stage.name: stage.cost for stage in (moments_stage(p, 1), count_stage(p))}
 
 
 # ---- steps ----
@@ -184,23 +185,27 @@ def finish(last: Subspace) -> tuple[Matrix, Variances, int]:
 
 
 async def owner(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    p = study.read_parameters(PrivateLocalParameters)
+    if p.calibration == "paper":
+        refuse_ledger(island)
+    with Booking(study, island, record, costs(p), p.neighbours) as booked:  # before anything leaves
+        return await _owner(net, study, island, record, booked)
+
+
+async def _owner(net: Network, study: Study, island: Island, record: Record, booked: Booking) -> Learned:
     p, owners, user = study.read_parameters(PrivateLocalParameters), study.who(OWNER), study.the(DATA_USER)
-    debits = private.Debits(study, island, p.neighbours, list(costs(p)), record)
-    if p.calibration == "analytic":
-        debits.ask()  # before anything leaves
-    else:
-        private.refuse_ledger(island)
     agreed = await handshake.announce(net, island, user, p.columns, None)
     X = private.checked_rows(island.features(agreed.names), island, agreed.names)
     turn = owners.index(net.me)
-    if p.calibration == "analytic":
-        debits.debit(await net.compute(private.fingerprint, X))
+    await booked.made_from(net, X)
     seed = record(private.RECORDED_NOISE, fresh_seed)
     subspace = await net.compute(prepare, X, p, seed)
     if turn > 0:
         before = await net.receive(Subspace, owners[turn - 1])
         _check_subspace(before, subspace, owners[turn - 1])
         subspace = await net.compute(merge, before, subspace)
+    for stage in costs(p):
+        booked.settle(stage)
     if turn < len(owners) - 1:
         await net.send(owners[turn + 1], subspace)
         return learned(study, net.me, OUTPUTS, await receive_released(net, study, owners[-1], agreed.names))
@@ -280,14 +285,14 @@ def _count_words(p: PrivateLocalParameters) -> str:
 def terms(study: Study) -> PrivacyTerms:
     """What the study promises, for reviews and ledgers."""
     p = study.read_parameters(PrivateLocalParameters)
-    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, costs(p), tuple(_terms_words(p)))
+    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, tuple(costs(p).values()), tuple(_terms_words(p)))
 
 
 def _terms_words(p: PrivateLocalParameters) -> list[str]:
     if p.calibration == "paper":
         return [_guarantee(p)]
     return [
-        *private.promise(costs(p), p.delta, p.neighbours),
+        *private.promise(list(costs(p).values()), p.delta, p.neighbours),
         "noise: discrete Gaussian, the whole of it from every owner; it suffices whoever colludes",
         f"components and variances are of {_row_words(p)}, not centred",
     ]

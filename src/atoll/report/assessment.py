@@ -169,13 +169,14 @@ def _budget(review: Review) -> list[str]:
             _spent(account.epsilon_before) + account.before,
             _spent(account.epsilon_after)
             + account.after
-            + ("" if account.covered else " — **over budget: the island will refuse**"),
+            + (f" — **{account.refusal}**" if account.refusal else ""),
         )
         for account in privacy.accounts
     ]
     if rows:
         said.append(_table(("Data set", "Budget", "Epsilon before", "Epsilon after"), rows))
-    return [*said, _bullets(identity_missing(island) for island in privacy.without_identity)]
+    refused = [f"The island will refuse: {sentence}." for sentence in privacy.refusals]
+    return [*said, _bullets([*refused, *map(identity_missing, privacy.without_identity)])]
 
 
 def _spent(epsilon: float | None) -> str:
@@ -213,6 +214,7 @@ def _risks(review: Review) -> Iterable[str]:
     )
     if review.privacy is not None and not review.privacy.private:
         yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in review.privacy.words)
+    yield from (f"{sentence}." for sentence in review.booking)
     if review.privacy is None:
         yield (
             "Results are exact. No noise is added, so they can reveal something about records that stand "

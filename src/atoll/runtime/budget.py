@@ -1,16 +1,21 @@
-"""What a study's epsilon means for each island: spent before, spent after, in words."""
+"""What a study means for each island's account: spent before, spent after, in words; and what is refused."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from atoll.errors import BudgetExceeded
+from atoll.privacy.accountant import Spent
+from atoll.privacy.accounts import Release
 from atoll.privacy.ledger import Ledger
+from atoll.privacy.ledger_file import command
 from atoll.protocols import protocol_of
 from atoll.protocols.base import PrivacyTerms
-from atoll.runtime.studies import data_holders
+from atoll.runtime.studies import data_holders, ledger_of
 from atoll.study.model import Local, Study
 
 
@@ -25,9 +30,11 @@ class AccountReview(msgspec.Struct, frozen=True):
     """None where no epsilon holds: the budget's delta is 0, and a release has one."""
     epsilon_after: float | None
     covered: bool
-    """Whether the budget covers the study; true where none is set."""
+    """Whether the budget covers the study; without a budget nothing is."""
     before: str
     after: str
+    refusal: str | None = None
+    """Why the island will refuse, where it will."""
 
 
 class PrivacyReview(msgspec.Struct, frozen=True):
@@ -44,6 +51,8 @@ class PrivacyReview(msgspec.Struct, frozen=True):
     """Islands that have a ledger, but whose data set nobody named."""
     accounts_missing: str | None
     """Why nothing is said about single islands, where nothing is."""
+    refusals: tuple[str, ...] = ()
+    """What else this site refuses."""
 
 
 def review_privacy(study: Study, local: Local | None = None) -> PrivacyReview | None:
@@ -52,7 +61,8 @@ def review_privacy(study: Study, local: Local | None = None) -> PrivacyReview | 
     if terms is None:
         return None
     local = local or Local()
-    missing = _why_no_accounts(terms, local)
+    path = ledger_of(study, local)
+    missing = _why_no_accounts(terms, local, path)
     islands = data_holders(study) if missing is None else ()
     return PrivacyReview(
         terms.epsilon,
@@ -60,10 +70,33 @@ def review_privacy(study: Study, local: Local | None = None) -> PrivacyReview | 
         terms.neighbours,
         bool(terms.costs),
         terms.words,
-        _accounts(terms, local, [island for island in islands if island in local.identities]),
+        _accounts(terms, local, path, [island for island in islands if island in local.identities]),
         tuple(island for island in islands if island not in local.identities),
         missing,
+        tuple(_refusals(terms, local)),
     )
+
+
+def review_exact(study: Study, local: Local | None = None) -> tuple[str, ...]:
+    """What a study without an epsilon means for the accounts of its data sets."""
+    local = local or Local()
+    path = ledger_of(study, local)
+    if protocol_of(study.protocol).privacy(study) is not None or path is None:
+        return ()
+    if not path.is_file():
+        return (_no_ledger(path),)
+    with Ledger(path) as ledger:
+        named = [island for island in data_holders(study) if island in local.identities]
+        return tuple(_exact_words(ledger, island, local.identities[island]) for island in named)
+
+
+def _exact_words(ledger: Ledger, island: str, identity: str) -> str:
+    refused = ledger.refusal(Release.exactly(identity, ""))
+    if refused is not None:
+        return f"{island} will refuse: {refused.message}"
+    before = ledger.account(identity)
+    so_far = before.in_words(before.delta)
+    return f"{island} (data set {identity!r}): booked as an exact release; so far, {so_far}"
 
 
 def identity_missing(island: str) -> str:
@@ -74,38 +107,58 @@ def identity_missing(island: str) -> str:
     )
 
 
-def _why_no_accounts(terms: PrivacyTerms, local: Local) -> str | None:
+def _why_no_accounts(terms: PrivacyTerms, local: Local, path: Path | None) -> str | None:
     if not terms.costs:
         refused = "" if local.ledger is None else ", and an island with a ledger refuses a run"
         return f"nothing is promised, so nothing is booked{refused}"
-    if local.ledger is None:
-        return "no ledger is named here, and a run is refused without: add [local] ledger and identities"
-    return None
+    return None if path is not None and path.is_file() else _no_ledger(path)
 
 
-def _accounts(terms: PrivacyTerms, local: Local, islands: list[str]) -> tuple[AccountReview, ...]:
-    path = None if local.ledger is None else Path(local.ledger)
-    with Ledger(path if path is not None and path.is_file() else None) as ledger:
+def _no_ledger(path: Path | None) -> str:
+    return f"there is no ledger {path}, and a run is refused without: {command(path, 'init')}"
+
+
+def _refusals(terms: PrivacyTerms, local: Local) -> Sequence[str]:
+    least = local.min_colluders
+    if not least or (terms.costs and (terms.colluders is None or terms.colluders >= least)):
+        return ()
+    withstood = terms.colluders if terms.costs else 0
+    return (f"this site takes part from {least} colluding owner(s) on, the noise is for {withstood}",)
+
+
+def _accounts(
+    terms: PrivacyTerms, local: Local, path: Path | None, islands: Sequence[str]
+) -> tuple[AccountReview, ...]:
+    if not islands:
+        return ()
+    with Ledger(path) as ledger:
         return tuple(_account(ledger, terms, island, local.identities[island]) for island in islands)
 
 
 def _account(ledger: Ledger, terms: PrivacyTerms, island: str, identity: str) -> AccountReview:
-    before, after = ledger.preview(identity, terms.costs, terms.neighbours)
-    budget = before.budget
+    planned = Release(identity, "", {"": Spent.of(terms.costs)}, terms.neighbours)
+    before, after = ledger.preview(planned)
+    budget, refused = before.budget, ledger.refusal(planned)
     # A pure study after releases with a delta: these need one to be told at all.
     delta = budget.delta if budget is not None else terms.delta or after.delta
-    reached = after.spent.epsilon(delta)
     return AccountReview(
         island,
         identity,
         None if budget is None else budget.epsilon,
         delta,
         _finite(before.spent.epsilon(delta)),
-        _finite(reached),
-        budget is None or reached <= budget.epsilon * (1.0 + 1e-9),
+        _finite(after.spent.epsilon(delta)),
+        refused is None,
         before.in_words(delta),
         after.in_words(delta),
+        None if refused is None else _in_short(refused),
     )
+
+
+def _in_short(refused: Exception) -> str:
+    if isinstance(refused, BudgetExceeded):
+        return "over budget: the island will refuse"
+    return f"the island will refuse: {refused}"
 
 
 def _finite(epsilon: float) -> float | None:

@@ -33,7 +33,22 @@ def run_study(
     outputs: dict[str, Any] = {}
     for learned in outcome.learned.values():
         _join(outputs, learned.outputs)
-    return Run(Result(study, outputs, outcome.transcript, outputs.get("certificate")), outcome.learned)
+    certificate, booked = outputs.get("certificate"), _booked(study, islands)
+    return Run(Result(study, outputs, outcome.transcript, certificate, booked), outcome.learned)
+
+
+def _booked(study: Study, islands: Mapping[str, Island]) -> str | None:
+    """Where the spending of this run is written down; that it is nowhere must not go unsaid."""
+    terms = protocol_of(study.protocol).privacy(study)
+    without = [name for name, island in islands.items() if island.ledger is None]
+    if terms is None:
+        return "booked as exact" if islands and not without else None
+    if not terms.costs:
+        return "nothing is promised, so nothing was booked"
+    if not without:
+        return "booked in the ledger"
+    whose = "" if len(without) == len(islands) else f" of {', '.join(without)}"
+    return f"no ledger{whose}: nothing booked"
 
 
 def _join(outputs: dict[str, Any], more: Mapping[str, Any]) -> None:

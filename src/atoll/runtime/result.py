@@ -30,6 +30,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     outputs: dict[str, Any]
     transcript: Transcript
     certificate: dict[str, Any] | None
+    booked: str | None = None
 
 
 class Result:
@@ -41,14 +42,18 @@ class Result:
         outputs: Mapping[str, Any],
         transcript: Transcript,
         certificate: dict[str, Any] | None = None,
+        booked: str | None = None,
     ) -> None:
         self.study = study
         self.outputs = dict(outputs)
         self.transcript = transcript
         self.certificate = certificate
+        self.booked = booked
+        """What the islands' ledgers know of it, in words; None where nothing is to be said."""
 
     def __repr__(self) -> str:
-        return f"<Result of {self.study.name!r}: {', '.join(self.outputs)}>"
+        booked = f"; {self.booked}" if self.booked else ""
+        return f"<Result of {self.study.name!r}: {', '.join(self.outputs)}{booked}>"
 
     def __contains__(self, name: str) -> bool:
         return name in self.outputs
@@ -76,7 +81,12 @@ class Result:
         if not path.parent.is_dir():
             raise DataError(f"there is no folder {path.parent}", hint="make it first")
         content = _File(
-            to_plain(self.study), self.study.digest, self.outputs, self.transcript, self.certificate
+            to_plain(self.study),
+            self.study.digest,
+            self.outputs,
+            self.transcript,
+            self.certificate,
+            self.booked,
         )
         write_whole(path, _HEADER + codec.encode(content))
         return path
@@ -113,7 +123,7 @@ def load_result(path: str | Path) -> Result:
     study = from_plain(content.study)
     if study.digest != content.digest:
         raise DataError(f"{path} is damaged: its study does not match its digest")
-    return Result(study, _restored(content.outputs), content.transcript, content.certificate)
+    return Result(study, _restored(content.outputs), content.transcript, content.certificate, content.booked)
 
 
 def _restored(outputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from atoll.errors import AtollError, ParameterError
 from atoll.network import Address
 from atoll.protocols import Protocol, protocol_of
 from atoll.protocols.base import Circumstances, Forecast, with_helpers
-from atoll.runtime.budget import PrivacyReview, review_privacy
+from atoll.runtime.budget import PrivacyReview, review_exact, review_privacy
 from atoll.runtime.studies import data_holders
 from atoll.study.load import StudyFile
 from atoll.study.model import Local, Study, to_plain
@@ -91,6 +91,8 @@ class Review(msgspec.Struct, frozen=True):
     """The privacy budget, where the study has one."""
     determined: tuple[str, ...] = ()
     """Where the outputs say the second moments of the joint table."""
+    booking: tuple[str, ...] = ()
+    """What an exact study means for the accounts of its data sets, where there is a ledger."""
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -141,6 +143,7 @@ def review_study(
         cost_missing=missing,
         privacy=review_privacy(study, local),
         determined=() if columns is None else protocol.determines(study, Circumstances(columns, *guess)),
+        booking=review_exact(study, local),
     )
 
 

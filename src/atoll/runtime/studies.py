@@ -6,10 +6,11 @@ from pathlib import Path
 
 from atoll.data.island import Island, as_island
 from atoll.errors import ParameterError, StudyError, one_of
-from atoll.privacy.ledger import Ledger
+from atoll.privacy.identities import canonical
+from atoll.privacy.ledger import Ledger, site_ledger
 from atoll.protocols import check_study, protocol_of
 from atoll.study.load import StudyFile, read_study_file
-from atoll.study.model import Study
+from atoll.study.model import Local, Study
 
 
 def load_study(path: str | Path) -> Study:
@@ -53,6 +54,12 @@ def _check_local(file: StudyFile) -> None:
                     hint=one_of(party, holders, "its islands are"),
                     path=("local", key, party),
                 )
+    for party, identity in file.local.identities.items():
+        try:
+            canonical(identity)
+        except ParameterError as error:
+            path = ("local", "identities", party)
+            raise StudyError(f"{party}: {error.message}", hint=error.hint, path=path) from None
 
 
 def _check_capacities(file: StudyFile) -> None:
@@ -83,22 +90,35 @@ def read_islands(file: StudyFile) -> dict[str, Island]:
     return islands
 
 
-def _book(file: StudyFile, islands: dict[str, Island]) -> None:
-    """Give every island its identity and the ledger; a private study does not run without them."""
-    terms, local = protocol_of(file.study.protocol).privacy(file.study), file.local
-    if terms is not None and terms.costs:
-        missing = [party for party in islands if party not in local.identities]
-        if local.ledger is None or missing:
-            what = "a ledger" if local.ledger is None else f"the identity of the data of {', '.join(missing)}"
-            example = next(iter(missing or islands))
-            hint = (
-                'ledger = "atoll-ledger.sqlite"'
-                if local.ledger is None
-                else f'identities = {{ {example} = "the data set as its owner knows it", ... }}'
-            )
-            wrong = StudyError(f"a private study needs {what}", hint=f"[local] {hint}", path=("local",))
-            raise file.located(wrong)
+def ledger_of(study: Study, local: Local) -> Path | None:
+    """The ledger that a run of the study uses: the one that is named, or the site's.
+
+    A study with an epsilon does not run without one; an exact study is booked where the site has a ledger
+    and the study file says which data sets it uses.
+    """
     if local.ledger is not None:
-        ledger = Ledger(local.ledger)
-        for party, island in islands.items():
-            island.identity, island.ledger = local.identities.get(party), ledger
+        return Path(local.ledger)
+    site = site_ledger()
+    return site if _is_private(study) or (local.identities and site.is_file()) else None
+
+
+def _is_private(study: Study) -> bool:
+    terms = protocol_of(study.protocol).privacy(study)
+    return terms is not None and bool(terms.costs)
+
+
+def _book(file: StudyFile, islands: dict[str, Island]) -> None:
+    """Give every island its identity, its ledger and its owner's conditions."""
+    study, local = file.study, file.local
+    path = ledger_of(study, local)
+    promises_nothing = not _is_private(study) and protocol_of(study.protocol).privacy(study) is not None
+    missing = [party for party in islands if party not in local.identities]
+    if path is not None and missing and not promises_nothing:
+        why = "a private study needs" if _is_private(study) else "a ledger books by data set, and lacks"
+        hint = f'[local] identities = {{ {missing[0]} = "the data set as its owner knows it", ... }}'
+        wrong = f"{why} the identity of the data of {', '.join(missing)}"
+        raise file.located(StudyError(wrong, hint=hint, path=("local",)))
+    ledger = None if path is None else Ledger(path)
+    for party, island in islands.items():
+        island.identity, island.ledger = local.identities.get(party), ledger
+        island.min_colluders = local.min_colluders

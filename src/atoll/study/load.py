@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -42,6 +42,7 @@ class _LocalTable(msgspec.Struct, frozen=True):
     data: dict[str, Any] = {}
     identities: dict[str, str] = {}
     ledger: str | None = None
+    min_colluders: Annotated[int, msgspec.Meta(ge=0)] = 0
     capacities: dict[str, int] = {}
 
 
@@ -191,5 +192,6 @@ def _local(document: Mapping[str, Any], folder: Path) -> Local:
         {party: str(folder / file) for party, file in local.data.items()},
         local.identities,
         None if local.ledger is None else str(folder / local.ledger),
+        local.min_colluders,
         local.capacities,
     )

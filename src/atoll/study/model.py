@@ -35,12 +35,15 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one site knows and nobody signs: where the data lie, which data sets they are, the
-    ledger in which private releases from them are booked, and how many rows each could ever have."""
+    """What one site knows and nobody signs: where the data lie, which data sets they are, the ledger in
+    which releases from them are booked (the site's own unless named), for how many colluding owners the
+    noise of a private study must be made for the site to take part, and how many rows each data set could
+    ever have."""
 
     data: dict[str, str] = {}
     identities: dict[str, str] = {}
     ledger: str | None = None
+    min_colluders: int = 0
     capacities: dict[str, int] = {}
 
 

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from dp_accounting import GaussianDpEvent, LaplaceDpEvent
 from dp_accounting.pld import PLDAccountant
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
 
-from atoll.privacy.accountant import Spent, gaussian_guess_accuracy, guess_accuracy, in_words
-from atoll.privacy.calibration import gdp_epsilon, gdp_mu, zcdp_epsilon
+from atoll.errors import ParameterError
+from atoll.privacy.accountant import Spent, gaussian_guess_accuracy, gdp_of_pure, guess_accuracy, in_words
+from atoll.privacy.calibration import gdp_epsilon, gdp_mu
 from atoll.privacy.mechanisms import GaussianCost, PureCost
 
 
@@ -39,8 +43,40 @@ def test_a_mixture_is_an_upper_bound(mu, pure):
     costs = [GaussianCost(mu), *(PureCost(epsilon) for epsilon in pure)]
     ours = Spent.of(costs).epsilon(1e-5)
     assert ours >= peer.get_epsilon(1e-5) - 5e-3
-    rho = mu**2 / 2 + sum(epsilon**2 / 2 for epsilon in pure)
-    assert ours == pytest.approx(min(sum(pure) + gdp_epsilon(mu, 1e-5), zcdp_epsilon(rho, 1e-5)))
+    whole = math.hypot(mu, *(gdp_of_pure(epsilon) for epsilon in pure))
+    assert ours == pytest.approx(gdp_epsilon(whole, 1e-5))
+
+
+@given(st.floats(0.0, 60.0), st.floats(1e-9, 1 - 1e-9))
+def test_a_pure_release_is_at_most_as_private_as_the_gaussian_one_it_counts_as(epsilon, alpha):
+    """Trade-off curves: the smallest type II error at type I error alpha. Gaussian never above pure."""
+    gaussian = ndtr(ndtri(1 - alpha) - gdp_of_pure(epsilon))
+    pure = max(0.0, 1 - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - alpha))
+    assert gaussian <= pure + 1e-9
+
+
+def test_the_mu_of_a_pure_release_in_numbers():
+    assert gdp_of_pure(0.0) == 0.0
+    assert gdp_of_pure(1.0) == pytest.approx(1.2320, abs=1e-4)
+    assert gaussian_guess_accuracy(gdp_of_pure(1.0)) == pytest.approx(guess_accuracy(1.0))
+    assert gdp_of_pure(701.0) == pytest.approx(gdp_of_pure(700.0), rel=0.01)
+    assert gdp_of_pure(701.0) > gdp_of_pure(700.0)
+
+
+@pytest.mark.parametrize("wrong", [-1e-12, -1.0, math.nan, math.inf, -math.inf])
+def test_nothing_costs_less_than_nothing(wrong):
+    for make in (GaussianCost, PureCost, Spent, lambda x: Spent(0.0, (0.1, x))):
+        with pytest.raises(ParameterError, match="a release cannot cost"):
+            make(wrong)
+
+
+@given(st.lists(st.floats(0, 3)), st.lists(st.floats(0, 3)), st.floats(0, 3), st.booleans())
+def test_another_release_never_lowers_what_was_spent(mus, epsilons, more, pure):
+    costs = [*map(GaussianCost, mus), *map(PureCost, epsilons)]
+    one = [PureCost(more) if pure else GaussianCost(more)]
+    for delta in (None, 1e-9, 1e-5, 0.1):
+        before, after = Spent.of(costs).epsilon(delta), Spent.of([*costs, *one]).epsilon(delta)
+        assert after >= before * (1 - 1e-12) >= 0.0
 
 
 def test_pure_releases_add_up_and_gaussian_ones_are_never_pure():
@@ -48,7 +84,7 @@ def test_pure_releases_add_up_and_gaussian_ones_are_never_pure():
     assert Spent.of([PureCost(0.3), GaussianCost(0.1)]).epsilon(None) == math.inf
     assert Spent().epsilon(1e-5) == 0.0
     assert Spent().epsilon(None) == 0.0
-    # Many small pure releases: zCDP wins over adding up.
+    # Many small pure releases at a delta: less than adding up.
     assert Spent.of([PureCost(0.01)] * 1000).epsilon(1e-5) < 5
 
 

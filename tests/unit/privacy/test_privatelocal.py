@@ -144,6 +144,7 @@ def test_the_terms_say_what_they_mean_for_one_row(neighbours: str) -> None:
 def test_every_owner_books_its_release_and_refuses_beyond_its_budget() -> None:
     islands = dict(zip("ab", cut(table(), 2), strict=True))
     with Ledger() as ledger:
+        ledger.set_budget("a", 9.0, 1e-5)
         ledger.set_budget("b", 1.2, 1e-5)
         pca = atoll.PCA(2, protocol="privatelocal", epsilon=1.0, delta=1e-5, ledger=ledger)
         spent = pca.fit(islands).privacy_spent_

@@ -29,7 +29,8 @@ from atoll.privacy import grid, tails
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import private_release as release
 from atoll.protocols.base import PrivacyTerms
-from atoll.protocols.private_release import RECORDED_NOISE, Debits, Private
+from atoll.protocols.booking import Booking
+from atoll.protocols.private_release import RECORDED_NOISE, Private
 from atoll.protocols.released import PROVIDER
 from atoll.protocols.sfpca import ranges
 from atoll.protocols.sfpca.certificate import of_spectrum
@@ -149,30 +150,28 @@ async def private_direct(machine: Machine, inputs: Inputs, k: int, noisy: Noisy)
 # ---- what the roles do before the first encryption ----
 
 
-def debits(study: Study, island: Island, record: Record) -> Debits | None:
-    """The provider's ledger, asked; None in a study without an epsilon."""
+def booking(study: Study, island: Island, record: Record) -> Booking:
+    """The provider's ledger; without an epsilon the release is booked as exact."""
     wanted = asked(study.read_parameters(SFPCAParameters), 1.0)
     if wanted is None:
-        return None
-    spent = release.costs(study, wanted, len(study.who(PROVIDER)))
-    found = Debits(study, island, NEIGHBOURS, spent, record)
-    found.ask()
-    return found
+        return Booking(study, island, record, None)
+    return release.booking(study, wanted, len(study.who(PROVIDER)), island, record)
 
 
 async def provide(
-    net: Network, study: Study, record: Record, booked: Debits, X: Matrix, columns: tuple[str, ...], n: int
+    net: Network, study: Study, record: Record, booked: Booking, X: Matrix, columns: tuple[str, ...], n: int
 ) -> Prepared:
-    """A provider's part: its ledger is debited before the first noisy value leaves."""
+    """A provider's part: each stage is settled in its ledger before its noisy value leaves."""
     plan, middle = plan_of(study, columns)
     own = await net.compute(grid.checked_rows, X - middle, plan.features)  # refused before it is paid for
     sums = _session(net, study, record, plan)
     await sums.open()
-    booked.debit(await net.compute(release.fingerprint, X))
+    await booked.made_from(net, X)
     seed = record(RECORDED_NOISE, fresh_seed)
-    centre = await release.contribute_centre(net, sums, plan, own, study.the(COORDINATOR), seed)
+    centre = await release.contribute_centre(net, sums, plan, own, study.the(COORDINATOR), seed, booked)
     noisy = noisy_matrix(plan, centre, n)
     moments = await net.compute(noisy_moments, plan, own, centre, seed, noisy)
+    booked.settle(plan.moments.name)
     return Prepared(Range(range_exponent(plan), middle), noisy, moments)
 
 
@@ -262,7 +261,10 @@ def terms(study: Study) -> PrivacyTerms | None:
     spent = release.costs(study, wanted, providers)
     words = release.guarantee(study, wanted, providers, _reach_words(p))
     words.append("every island's number of rows is released exactly")
-    return PrivacyTerms(wanted.epsilon, wanted.delta, NEIGHBOURS, tuple(spent), tuple(words))
+    colluders = release.plan_of(study, wanted, providers, 2).crowd.colluders
+    return PrivacyTerms(
+        wanted.epsilon, wanted.delta, NEIGHBOURS, tuple(spent.values()), tuple(words), colluders
+    )
 
 
 def _reach_words(p: SFPCAParameters) -> str:

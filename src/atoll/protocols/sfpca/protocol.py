@@ -31,6 +31,7 @@ from atoll.network import Compared, Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.agreement import compare
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.booking import Booking
 from atoll.protocols.checked import check_number, refuse
 from atoll.protocols.private_release import PublicCentre
 from atoll.protocols.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
@@ -110,14 +111,20 @@ OUTPUTS = {
 
 
 async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    with private.booking(study, island, record) as booked:  # refuses before anything leaves
+        return await _provider(net, study, island, record, booked)
+
+
+async def _provider(net: Network, study: Study, island: Island, record: Record, booked: Booking) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
-    spending = private.debits(study, island, record)  # refuses before anything leaves
+    spending = None if booked.exact else booked
     agreed, names = await schema.announce(net, study, island, p.columns)
     X = island.features(names)
     await net.compute(ranges.check_table, X, island, names)
     bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.of(own).check(X, island, names)
+    await booked.settle_exact(net, X)
     await net.send(hub, RowCount(len(X)))
     rows = await schema.receive_counts(net, study, len(X), agreed)
     m = len(agreed.names)

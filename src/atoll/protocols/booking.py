@@ -1,0 +1,116 @@
+"""One owner's ledger during one run: reserved before anything leaves, settled stage by stage.
+
+The release id is a recorded draw, brought to disk before the ledger hears of it: a role run again from its
+record is the same release, and is not charged twice; a new run is a new one. What is not settled when the
+role ends, however it ends, is given back. (A process that is killed gives nothing back: its reservation
+stays, and counts, until its run is resumed or the owner says ``atoll ledger give-back``.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+
+import numpy as np
+
+from atoll import randomness
+from atoll.data.island import Island, Matrix
+from atoll.errors import PrivacyError
+from atoll.network import Network, Record, bring_to_disk
+from atoll.privacy.accountant import Spent
+from atoll.privacy.accounts import EXACT, Release
+from atoll.privacy.mechanisms import Cost
+from atoll.privacy.sensitivity import Neighbours
+from atoll.study.model import Study
+
+RECORDED_RELEASE = "privacy/release"
+
+
+class Booking:
+    """``stages``: what each costs; None for an exact release. Nothing is booked where there is no ledger."""
+
+    def __init__(
+        self,
+        study: Study,
+        island: Island,
+        record: Record,
+        stages: Mapping[str, Cost] | None,
+        neighbours: Neighbours = "add-remove",
+    ) -> None:
+        self.exact = stages is None
+        self._island, self._record = island, record
+        self._fingerprint = ""
+        if island.ledger is None:
+            return
+        identity = island.identity if island.identity is not None else island.name
+        # Drawn once per run and recorded: a resumed run is the same release, a new run a new one.
+        release_id = f"{study.digest}/{record(RECORDED_RELEASE, randomness.fresh_seed).hex()}"
+        if stages is None:
+            self._release = Release.exactly(identity, release_id, study.digest)
+        else:
+            spent = {name: Spent.of([cost]) for name, cost in stages.items()}
+            self._release = Release(identity, release_id, spent, neighbours, study.digest)
+
+    def __enter__(self) -> Booking:
+        """Refuse at once what the owner's budget or policy does not cover."""
+        if self._island.ledger is not None:
+            bring_to_disk(self._record)
+            with self._named():
+                self._island.ledger.reserve(self._release)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._island.ledger is not None:
+            self._island.ledger.give_back(self._release)
+
+    async def made_from(self, net: Network, X: Matrix) -> None:
+        """The rows that the release is made from; to be said before the first stage is settled."""
+        if self._island.ledger is not None:
+            self._fingerprint = await net.compute(fingerprint, X)
+
+    def settle(self, stage: str) -> None:
+        """Written down for good when this returns; only then may the stage's value leave."""
+        if self._island.ledger is not None:
+            with self._named():
+                self._island.ledger.settle(self._release, stage, self._fingerprint)
+
+    async def settle_exact(self, net: Network, X: Matrix) -> None:
+        """Of a study without an epsilon, before its first number leaves; else nothing."""
+        if self.exact:
+            await self.made_from(net, X)
+            self.settle(EXACT)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except PrivacyError as error:
+            raise type(error)(f"{self._island.name}: {error.message}", hint=error.hint) from None
+
+
+def fingerprint(X: Matrix) -> str:
+    """Of the rows, for the ledger alone, which puts it under a secret before it writes it down."""
+    return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
+
+
+def refuse_few_colluders(island: Island, colluders: int) -> None:
+    """An owner may ask for more noise than the study's author thought of."""
+    if colluders < island.min_colluders:
+        raise PrivacyError(
+            f"{island.name}: the study's noise is for {colluders} colluding owner(s), and this island takes "
+            f"part from {island.min_colluders} on",
+            hint=f"colluders = {island.min_colluders} or more, or noise = 'local'",
+        )
+
+
+def refuse_ledger(island: Island) -> None:
+    """A published form releases nothing of an island that keeps a ledger, or asks for noise of its own."""
+    if island.ledger is not None or island.min_colluders:
+        raise PrivacyError(
+            f"{island.name}: calibration='paper' keeps no privacy promise that its ledger could account for",
+            hint="use calibration='analytic', or no ledger for data that need no protection",
+        )

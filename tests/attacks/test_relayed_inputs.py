@@ -99,7 +99,7 @@ def test_an_envelope_opens_only_for_its_reader_and_purpose() -> None:
 
 
 def test_an_envelopes_key_follows_from_its_seed_alone() -> None:
-    """A carrier knows reader, purpose and length; were the seed not in the key, it could make the same key."""
+    """A carrier knows reader and purpose; were the seed not in the key, it could make the same key."""
     reader = envelope.public_key(bytes(range(32)))
     sealed = [envelope.seal(reader, b"content", "round 1", bytes([i]) * 32) for i in range(3)]
     assert len({one[1:33] for one in sealed}) == 3

@@ -1,4 +1,4 @@
-"""A coordinator that tells providers something else than it should: found out before anything follows from it."""
+"""A coordinator that tells providers something else than it should is found out at once."""
 
 from __future__ import annotations
 

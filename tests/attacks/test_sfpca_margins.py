@@ -92,7 +92,9 @@ def test_rotations_have_more_digits_than_are_ever_opened() -> None:
 
 
 def test_rotation_and_sketch_of_one_seed_have_nothing_in_common() -> None:
-    coarse = np.array([float(int(v) >> (WORK_BITS - 50)) * 2.0**-50 for v in _dithered(b"r" * 32, 20).ravel()])
+    coarse = np.array(
+        [float(int(v) >> (WORK_BITS - 50)) * 2.0**-50 for v in _dithered(b"r" * 32, 20).ravel()]
+    )
     sketch = gaussians(b"r" * 32, 400, "sketch")
     assert np.abs(coarse - sketch).min() > 1e-6
     assert abs(np.corrcoef(coarse, sketch)[0, 1]) < 0.25

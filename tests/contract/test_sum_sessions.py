@@ -163,7 +163,9 @@ def test_a_short_seed_of_shares_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         atoll.secure_sum([[1.0], [2.0]])
 
 
-@pytest.mark.parametrize("body", [np.zeros((3, 2), np.int64), np.zeros((2, 2), np.uint64), np.zeros(6, np.uint64)])
+@pytest.mark.parametrize(
+    "body", [np.zeros((3, 2), np.int64), np.zeros((2, 2), np.uint64), np.zeros(6, np.uint64)]
+)
 def test_a_block_is_made_of_limbs(body: np.ndarray) -> None:
     with pytest.raises(MessageError, match="where 2 values were due"):
         base.check_block(body, 2, Address("i", "contributor"))
@@ -215,7 +217,9 @@ def test_backups_open_with_as_many_shares_as_the_study_says_and_with_no_fewer() 
         given[sender.party][int(receiver.party[1:]) + 1] = message
     for owner, backups in given.items():
         drawn = tap.records[f"{owner}/contributor"].drawn
-        key, own = (next(v for tag, v in drawn.items() if f"/masks/{part}/" in tag) for part in ("key", "self"))
+        key, own = (
+            next(v for tag, v in drawn.items() if f"/masks/{part}/" in tag) for part in ("key", "self")
+        )
         for secret, part in ((key, "key_share"), (own, "self_share")):
             held = {point: getattr(message, part) for point, message in backups.items()}
             assert shamir.recover(dict(list(held.items())[:3])) == secret

@@ -44,7 +44,7 @@ def test_names_are_given_once_and_every_area_has_its_list() -> None:
     [
         ({}, None),
         ({"file": "src/nowhere.py"}, "no file"),
-        ({"line": "b = 2"}, "stands 0 times"),
+        ({"line": "c = 3"}, "stands 0 times"),
         ({"line": "a"}, "stands 2 times"),
         ({"change": "a = 1"}, "changes nothing"),
         ({"tests": ()}, "names no test"),

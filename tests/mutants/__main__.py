@@ -31,7 +31,16 @@ from typing import NamedTuple
 from tests.mutants import ROOT, Mutant, listed, problem_of
 
 _LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "dist", "build", "atoll-demo", "atoll-run", "out"
+    ".git",
+    ".venv",
+    "__pycache__",
+    ".*_cache",
+    ".hypothesis",
+    "dist",
+    "build",
+    "atoll-demo",
+    "atoll-run",
+    "out",
 )
 
 KILLED, SURVIVED, HARMLESS = "killed", "survived", "harmless"
@@ -59,7 +68,11 @@ class Copy:
             cwd=self.root,
             check=True,
         )
-        self.environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(self.root / "src")}
+        self.environment = {
+            **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": str(self.root / "src"),
+        }
         self._server = subprocess.Popen(
             [sys.executable, "-W", "ignore", str(self.root / "tests" / "mutants" / "server.py")],
             cwd=self.root,

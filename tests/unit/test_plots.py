@@ -7,7 +7,6 @@ import io
 import matplotlib.image
 import numpy as np
 import pytest
-
 from matplotlib.figure import Figure
 
 from atoll.report import plots

@@ -17,7 +17,9 @@ def table(rows: int, offset: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e7])
-def test_blocks_are_merged_to_the_moments_of_the_whole(offset: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_are_merged_to_the_moments_of_the_whole(
+    offset: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(statistics, "BLOCK_BYTES", 8 * 3 * 10)  # ten rows each
     X = table(503, offset)
     found = moments(X, Island(X), ("a", "b", "c"))

@@ -62,7 +62,7 @@ def test_tau_is_smudged_down_to_2_to_the_minus_15(opened: list[Opening]) -> None
 
 def test_the_tolerance_of_the_certificate() -> None:
     Certificate(0.014, 0.0).check()
-    with pytest.raises(CertificateRefused, match="certified to 0.015 only, 0.014 is asked for"):
+    with pytest.raises(CertificateRefused, match=r"certified to 0\.015 only, 0\.014 is asked for"):
         Certificate(0.015, 0.0).check()
 
 

@@ -97,7 +97,7 @@ def test_the_sum_of_one_island_is_that_island() -> None:
 
 
 def test_the_joint_mean_is_the_only_number_that_every_provider_is_sent() -> None:
-    """Whatever the study releases to consumers, providers see n and the mean, and nothing else of the sums."""
+    """Whatever the study releases to consumers: providers see n and the mean, nothing else of the sums."""
     example = with_consumers(pppca(), {"explained_variance": ("consumer",)})
     kinds: set[type] = set()
     decoder = Decoder[Message](protocol_of("pppca").all_messages(example.study))

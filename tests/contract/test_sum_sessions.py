@@ -193,7 +193,7 @@ def unmasked(tap: Tap) -> list[tuple[set[int], set[int]]]:
 
 
 def test_while_all_stay_nobodys_key_is_opened() -> None:
-    """Self mask and key of one contributor, both opened, are its input: even one share of both is too much."""
+    """Self mask and key of one contributor, both opened, are its input: one share of both is too much."""
     answers = unmasked(tapped(sum_of("masks", {"dropouts": 2}, six())))
     assert answers == [(set(range(6)), set())] * 6
 
@@ -209,7 +209,7 @@ def test_of_one_that_left_the_key_is_opened_and_never_the_self_mask() -> None:
 
 
 def test_backups_open_with_as_many_shares_as_the_study_says_and_with_no_fewer() -> None:
-    """Five contributors, one may leave: three of a contributor's four neighbours open its secrets, not two."""
+    """Five contributors, one may leave: three of its four neighbours open one's secrets, two do not."""
     vectors = {f"i{i}": np.ones(1) for i in range(5)}
     tap = tapped(sum_of("masks", {"dropouts": 1}, vectors))
     given: dict[str, dict[int, Any]] = defaultdict(dict)

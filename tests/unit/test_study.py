@@ -1,4 +1,4 @@
-"""The study itself: its digest covers every field, nothing changes it later, and releases mean what they say."""
+"""The study itself: its digest covers every field, and nothing changes it later."""
 
 from __future__ import annotations
 

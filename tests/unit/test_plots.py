@@ -87,8 +87,8 @@ def test_the_first_component_goes_to_the_right_and_the_second_upwards(figures: l
 
 
 def test_every_record_has_the_marker_of_its_class(figures: list[Figure]) -> None:
-    scores = {"north": np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])}
-    plots.projection(scores, "a title", labels={"north": ["ill", "well", "ill"]})
+    scores = {"north": np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])}
+    plots.projection(scores, "a title", labels={"north": ["ill", "ill", "well", "ill"]})
     (axes,) = figures[0].axes
     drawn = [sorted(points.get_offsets()[:, 0].tolist()) for points in axes.collections]
-    assert drawn == [[1.0, 3.0], [2.0]]  # classes in the order of their names
+    assert drawn == [[1.0, 2.0, 4.0], [3.0]]  # classes in the order of their names

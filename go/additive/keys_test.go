@@ -1,0 +1,22 @@
+package additive
+
+import (
+	"testing"
+
+	"atoll/core/fault"
+)
+
+// Whoever carries a key must not be able to change what it encrypts for.
+func TestAnAlteredPublicKeyIsRefused(t *testing.T) {
+	_, _, _, public := keyPair(t, testSingleDigits, 1, 7)
+	if _, err := OpenPublic(public, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{headerSize, headerSize + SeedBytes - 1, headerSize + SeedBytes} {
+		altered := append([]byte(nil), public...)
+		altered[at] ^= 1
+		if _, err := OpenPublic(altered, true); fault.KindOf(err) != fault.Message {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+	}
+}

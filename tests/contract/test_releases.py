@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.examples import Example, meta, pppca, private_pppca, separate
+from tests.examples import Example, dpdpca, meta, pppca, private_pppca, separate
 
 import atoll
 from atoll.codec import Decoder, Message
@@ -89,6 +89,14 @@ def test_a_baseline_takes_no_epsilon_that_it_does_not_keep(build: Any, parameter
     study = structs.replace(example.study, parameters={**example.study.parameters, **parameter})
     with pytest.raises(StudyError, match=f"{next(iter(parameter))} means nothing to"):
         check_study(protocol_of(study.protocol), study)
+
+
+def test_noisy_numbers_do_not_travel_with_clear_exponents() -> None:
+    """Every owner's magnitude would be shown alone, with its own share of noise only."""
+    study = dpdpca("paillier", {"encoding": "exponent"}).study
+    with pytest.raises(StudyError, match="encoding='exponent' shows the magnitude"):
+        check_study(protocol_of("dpdpca"), study)
+    check_study(protocol_of("dpdpca"), dpdpca("paillier").study)
 
 
 def test_the_sum_of_one_island_is_that_island() -> None:

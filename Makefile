@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 
 BENCHMARKS ?= pppca_scale pppca_table3 he_sums dpdpca_scale
 
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench mutants clean
 
 help:
 	@echo "make demo    three hospitals, one private PCA (writes atoll-demo/)"
 	@echo "make test    the test suite"
 	@echo "make check   style, types and layers"
 	@echo "make bench   speed and bytes, as ratios"
+	@echo "make mutants does a test notice each dangerous edit? (slow; MUTANTS='masks --jobs 4' for some)"
 
 demo: $(VENV)/.demo
 	$(BIN)/atoll demo
@@ -30,6 +31,10 @@ check: $(VENV)/.check
 
 bench: $(VENV)/.test
 	@for name in $(BENCHMARKS); do echo "== $$name" && $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# Not part of `make test`: every mutant runs tests of its own. tests/mutants/README.md says how to add one.
+mutants: $(VENV)/.test
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 clean:
 	rm -rf $(VENV)

@@ -64,3 +64,18 @@ func TestNumbersAreNeverUsedTwice(t *testing.T) {
 		t.Fatalf("%d handles are left", Live()-before)
 	}
 }
+
+type owner struct{ freed int }
+
+func (o *owner) Free() { o.freed++ }
+
+func TestClosingFreesWhatIsNotOnTheHeap(t *testing.T) {
+	object := &owner{}
+	id := Put(object)
+	if err := Close(id); err != nil || object.freed != 1 {
+		t.Fatal(err, object.freed)
+	}
+	if Close(id) == nil || object.freed != 1 {
+		t.Fatalf("freed %d times", object.freed)
+	}
+}

@@ -98,6 +98,16 @@ def test_an_envelope_opens_only_for_its_reader_and_purpose() -> None:
             envelope.unseal(private, data, context)
 
 
+def test_an_envelopes_key_follows_from_its_seed_alone() -> None:
+    """A carrier knows reader and purpose; were the seed not in the key, it could make the same key."""
+    reader = envelope.public_key(bytes(range(32)))
+    sealed = [envelope.seal(reader, b"content", "round 1", bytes([i]) * 32) for i in range(3)]
+    assert len({one[1:33] for one in sealed}) == 3
+    assert len({one[33:] for one in sealed}) == 3
+    assert envelope.seal(reader, b"content", "round 1", bytes(32)) == sealed[0]
+    assert envelope.seal(reader, b"content", "round 2", bytes(32))[1:33] != sealed[0][1:33]
+
+
 def test_under_a_collective_key_all_but_one_open_nothing() -> None:
     """The receiver and all contributors but one, with everything they hold, fail on the last one's input
     and, without its share, on the sum."""

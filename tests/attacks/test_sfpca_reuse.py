@@ -15,7 +15,7 @@ from atoll.crypto.hazmat import product as go
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
 from atoll.network import Address
-from atoll.protocols.sfpca import messages, protocol
+from atoll.protocols.sfpca import direct, messages, protocol, strict
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.study.model import Study
 
@@ -57,7 +57,10 @@ class Calls:
         self.encryptions: list[tuple[int, bytes]] = []
         self.refreshed: list[tuple[int, bytes]] = []
         self.streams: list[tuple[str, bytes, bytes]] = []
+        self.rotations: list[bytes] = []
+        self.sketches: list[bytes] = []
         encrypt, refresh, multiply = go.Secret.encrypt, go.Secret.refresh, go.multiply
+        rotate, sketch = direct.rotation, strict.gaussians
 
         def encrypted(
             secret: Any, x: Any, limit: int, shift: int, layout: Any, common: bytes, seed: bytes
@@ -77,6 +80,16 @@ class Calls:
             self.streams.append(("zero", options["seed"], options["domain"]))
             return multiply(key, terms, **options)
 
+        def rotated(seed: bytes, *args: Any) -> Any:
+            self.rotations.append(seed)
+            return rotate(seed, *args)
+
+        def sketched(seed: bytes, *args: Any) -> Any:
+            self.sketches.append(seed)
+            return sketch(seed, *args)
+
+        monkeypatch.setattr(direct, "rotation", rotated)
+        monkeypatch.setattr(strict, "gaussians", sketched)
         monkeypatch.setattr(go.Secret, "encrypt", encrypted)
         monkeypatch.setattr(go.Secret, "refresh", refreshed)
         monkeypatch.setattr(go, "multiply", multiplied)
@@ -126,6 +139,11 @@ def test_two_sessions_have_no_draw_polynomial_mask_or_ciphertext_in_common(
     # Every stream of masks, errors and encryptions of zero has a seed of its own, taken from the record.
     assert repeated([seed for _, seed, _ in calls.streams]) == []
     assert {seed for _, seed, _ in calls.streams} <= {draw for _, draw in drawn}
+    # Every provider turns and sketches anew in the second session: two matrices opened under one rotation
+    # would show more than their spectra.
+    providers = len(tap.draws) - 1
+    assert len(set(calls.rotations)) == len(calls.rotations) == 2 * providers
+    assert sorted(calls.sketches) == sorted(calls.rotations)
 
 
 def test_no_step_speaks_twice(retried: tuple[Calls, Tap]) -> None:

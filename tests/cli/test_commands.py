@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from rich.console import Console
 from tests.cli.example import STUDY, everything_in
 from tests.running import atoll
 
 import atoll as package
+from atoll.cli.run import variance_table
 from atoll.privacy.ledger import Ledger
 
 # ---- atoll run ----
@@ -62,6 +65,29 @@ def test_run_prints_json(folder: Path) -> None:
     assert len(said["explained_variance_ratio"]) == 2
     assert "n_samples" not in said
     assert all(Path(path).is_file() for path in said["files"])
+
+
+def test_shares_of_the_variance_are_added_up_in_the_table() -> None:
+    """Of a total that counts components that are not shown: 4 + 3 + 1 of 10."""
+    shown = io.StringIO()
+    Console(file=shown, width=80).print(variance_table([4.0, 3.0, 1.0], 10.0))
+    lines = [line.split() for line in shown.getvalue().splitlines() if line.startswith("PC")]
+    assert lines == [
+        ["PC1", "4", "40.0%", "40.0%"],
+        ["PC2", "3", "30.0%", "70.0%"],
+        ["PC3", "1", "10.0%", "80.0%"],
+    ]
+
+
+def test_names_are_text_and_never_markup(folder: Path) -> None:
+    """A study called [/] must not hide a part of its review."""
+    named = STUDY.replace('name = "north south/.."', 'name = "[dim]north[/] [bold"')
+    (folder / "study.toml").write_text(named)
+    assert "[dim]north[/] [bold" in atoll("review", "study.toml").out
+    (folder / "study.toml").write_text(named.replace("pppca", "[/]pppca"))
+    said = atoll("review", "study.toml")
+    assert said.code == 4
+    assert "'[/]pppca'" in said.err
 
 
 def test_quiet_says_nothing(folder: Path) -> None:

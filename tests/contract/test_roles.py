@@ -216,6 +216,7 @@ def test_atolls_own_errors_keep_their_type_and_carry_the_role() -> None:
     assert e.value.role == "hospital-2/provider"
 
 
+@pytest.mark.timeout(60)
 def test_a_deadlock_is_found_at_once_and_says_who_waits_for_what() -> None:
     example = pppca()
     protocol = protocol_of("pppca")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import phe
 import pytest
+from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -311,3 +312,12 @@ def test_any_content_with_a_right_checksum_opens_or_is_refused(
     except (errors.MessageError, errors.RangeOverflow):
         found = None
     assert found is None or found.shape[0] == 3
+
+
+@pytest.mark.parametrize("number", [0, PUBLIC.n, 3 * PUBLIC.n, PUBLIC.n_squared])
+def test_what_is_no_unit_is_no_ciphertext(number: int) -> None:
+    """One such number would make the sum of everybody's undefined."""
+    layout = Layout.plan(BITS, summands=3)
+    batch = seal(PUBLIC, ciphertexts.KIND_PACKED, Description(layout, 1, 1).to_bytes(), [mpz(number)])
+    with pytest.raises(errors.MessageError, match=r"not a unit|below n\^2"):
+        ciphertexts.add(PUBLIC, [batch])

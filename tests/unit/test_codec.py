@@ -106,3 +106,17 @@ def test_what_cannot_travel_is_said(value: object) -> None:
 
 def test_a_message_shows_its_kind_never_its_content() -> None:
     assert repr(Note(12345)) == "<Note>"
+
+
+def test_a_boolean_is_zero_or_one() -> None:
+    honest = codec.encode(Table(np.array([True, False, True]), ()))
+    assert honest.count(b"\x01\x00\x01") == 1
+    with pytest.raises(MessageError, match="other bytes than 0 and 1"):
+        DECODER.decode(honest.replace(b"\x01\x00\x01", b"\x01\x02\x01"))
+
+
+def test_the_error_about_a_message_quotes_nothing_of_it() -> None:
+    with pytest.raises(MessageError) as caught:
+        DECODER.decode(codec.encode({"type": "Jane Doe, 1961", "n": 3}))
+    assert "Jane" not in str(caught.value)
+    assert caught.value.__suppress_context__

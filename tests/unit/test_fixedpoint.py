@@ -79,3 +79,9 @@ def test_integers_enter_the_grid_as_they_are() -> None:
     assert fp.to_integers(fp.add(limbs, limbs)) == [2 * int(v) for v in values]
     with pytest.raises(RangeOverflow, match="64-bit integers"):
         fp.from_int64(np.array([0.5]))
+
+
+def test_halves_are_rounded_away_from_zero() -> None:
+    unit = 2.0**-100
+    values = np.array([0.25, 0.5, 0.75, 1.25, 1.5, 1.75, -0.25, -0.5, -0.75, -1.5]) * unit
+    assert fp.to_integers(fp.encode(values)) == [0, 1, 1, 1, 2, 2, 0, -1, -1, -2]

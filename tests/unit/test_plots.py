@@ -7,8 +7,22 @@ import io
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from atoll.report import plots
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """What is drawn, before it becomes a picture."""
+    kept: list[Figure] = []
+
+    def keep(figure: Figure) -> bytes:
+        kept.append(figure)
+        return b""
+
+    monkeypatch.setattr(plots, "_png", keep)
+    return kept
 
 
 def drawn(png: bytes) -> np.ndarray:
@@ -48,3 +62,33 @@ def test_many_islands_and_many_classes_are_drawn_without_a_crowd_of_legends() ->
     labels = {name: draw.normal(size=30).tolist() for name in scores}
     picture = drawn(plots.projection(scores, "a title", labels=labels))
     assert picture.shape[0] < 2000
+
+
+def test_bars_are_shares_of_the_total_and_the_line_adds_them_up(figures: list[Figure]) -> None:
+    """The total counts components that are not shown: 4 + 3 + 1 of 10."""
+    plots.scree(np.array([4.0, 3.0, 1.0]), 10.0, "a title")
+    (axes,) = figures[0].axes
+    bars = [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in axes.patches]  # type: ignore[attr-defined]
+    np.testing.assert_allclose(bars, [(1, 0.4), (2, 0.3), (3, 0.1)])
+    (line,) = axes.lines
+    np.testing.assert_allclose(np.column_stack(line.get_data()), [(1, 0.4), (2, 0.7), (3, 0.8)])
+    assert {text.get_text() for text in axes.texts} == {"40%", "30%", "70%", "10%", "80%"}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Principal component", "Share of the variance")
+
+
+def test_the_first_component_goes_to_the_right_and_the_second_upwards(figures: list[Figure]) -> None:
+    scores = {"north": np.array([[1.0, 10.0, 5.0], [2.0, 20.0, 5.0]]), "south": np.array([[3.0, 30.0, 5.0]])}
+    plots.projection(scores, "a title", shares=np.array([0.6, 0.3, 0.1]))
+    (axes,) = figures[0].axes
+    places = np.vstack([points.get_offsets() for points in axes.collections])
+    np.testing.assert_allclose(places, [(1, 10), (2, 20), (3, 30)])
+    assert axes.get_xlabel() == "PC1 (60.0% of the variance)"
+    assert axes.get_ylabel() == "PC2 (30.0% of the variance)"
+
+
+def test_every_record_has_the_marker_of_its_class(figures: list[Figure]) -> None:
+    scores = {"north": np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]])}
+    plots.projection(scores, "a title", labels={"north": ["ill", "ill", "well", "ill"]})
+    (axes,) = figures[0].axes
+    drawn = [sorted(points.get_offsets()[:, 0].tolist()) for points in axes.collections]
+    assert drawn == [[1.0, 2.0, 4.0], [3.0]]  # classes in the order of their names

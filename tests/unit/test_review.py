@@ -53,6 +53,62 @@ def test_two_providers_are_told_what_subtraction_shows() -> None:
     assert "subtract" not in said_to(a_study(3), "provider")
 
 
+def test_two_providers_are_told_of_deviations_and_covariance_where_these_can_be_subtracted() -> None:
+    standardised = {"n_components": 3, "standardize": True}
+    assert "its standard deviations" in said_to(a_study(2, parameters=standardised), "provider")
+    assert "its standard deviations" not in said_to(a_study(2), "provider")
+    assert "its covariance as far as" in said_to(a_study(2), "provider")
+    untold = a_study(2, release={"explained_variance": ("consumer",)})
+    assert "its covariance as far as" not in said_to(untold, "provider")
+
+
+def test_who_receives_projections_is_told_what_else_they_show() -> None:
+    said = said_to(a_study(), "consumer")
+    assert "projections also show how many rows each island has" in said
+    assert "projections and components together give back each row up to the dropped part" in said
+    alone = said_to(a_study(release={"scores": ("consumer",)}), "consumer")
+    assert "how many rows each island has" in alone
+    assert "give back each row" not in alone
+    assert "rows each island has" not in said_to(a_study(release={"components": ("consumer",)}), "consumer")
+
+
+def test_trust_counts_islands_and_not_parties() -> None:
+    """Five parties, three of them islands: one colluder is harmless, not three."""
+    assert "up to 1 of the 3 islands" in str(review_study(a_study()).trust)
+    exponent = {"secure_sum": "paillier", "sum_options": {"encoding": "exponent"}}
+    assert "The magnitude of every number is shown" in str(review_study(a_study(**exponent)).trust)
+    assert "magnitude" not in str(review_study(a_study(secure_sum="paillier")).trust)
+
+
+def test_all_receivers_of_an_output_are_named() -> None:
+    outputs = {output.output: output.released_to for output in review_study(a_study()).outputs}
+    assert outputs["components"] == ("p0/provider", "p1/provider", "p2/provider", "lab/consumer")
+    assert outputs["scores"] == ("lab/consumer",)
+
+
+def test_bytes_of_projections_are_eight_for_each_component_and_for_the_label() -> None:
+    def per_row(**fields: Any) -> int:
+        cost = review_study(a_study(**fields), 10).cost
+        assert cost is not None
+        return cost.projection_bytes_per_row
+
+    assert per_row() == 24
+    assert per_row(parameters={"n_components": 3, "label": "outcome"}) == 32
+    assert per_row(parameters={"n_components": None}) == 80
+    assert per_row(release={"components": ("consumer",)}) == 0
+
+
+def test_the_assessment_says_that_exact_results_are_exact() -> None:
+    exact = as_markdown(review_study(a_study()))
+    assert "Results are exact. No noise is added" in exact
+    assert "Projections describe single records" in exact
+    private = {"n_components": 3, "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
+    noisy = as_markdown(review_study(a_study(4, parameters=private, release={"components": ("consumer",)})))
+    assert "Results are exact" not in noisy
+    assert "Releases are differentially private: epsilon 1, delta 1e-05" in noisy
+    assert "Projections describe" not in noisy
+
+
 def test_the_server_is_said_to_learn_the_covariance() -> None:
     assert "full covariance matrix" in said_to(a_study(), "server")
 

@@ -102,8 +102,9 @@ class LocalEngine:
             future = outside.submit(lambda: asyncio.run(run.everything()))
             try:
                 return future.result()
-            except KeyboardInterrupt:
-                run.interrupt()
+            except BaseException:  # Ctrl-C, or an alarm of the caller's: the roles must not be waited for
+                if not future.done():
+                    run.interrupt()
                 raise
 
 

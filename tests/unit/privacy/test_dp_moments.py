@@ -1,6 +1,7 @@
 """The staged release: right without noise, as useful as stated with it, and budgeted to the digit."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from atoll.privacy.accountant import Spent
 from atoll.privacy.joint_moments import JointPlan, finish_joint, joint_contribution
 from atoll.privacy.mechanisms import (
     Crowd,
+    GaussianCost,
     GaussianNoise,
     LaplaceNoise,
+    Part,
     calibrate_gaussian,
     symmetric_parts,
 )
@@ -153,6 +156,18 @@ def test_stages_draw_apart_from_one_seed():
     scaled = first / plan.first_mean.noise.sigma - second / plan.second_mean.noise.sigma
     assert np.abs(scaled).min() > 1e-3
     assert np.array_equal(second, plan.second_mean.draw_share(SEED))
+
+
+def test_two_stages_of_one_noise_and_one_seed_have_nothing_in_common():
+    """Were the name not in the domain, one stage's noise would be the other's: subtracted, it is gone."""
+    noise = GaussianNoise(1000.0, (Part(200),))
+    names = ("first mean", "second mean", "radius", "second moments", "rows")
+    drawn = [dp.Stage(name, noise, GaussianCost(1.0)).draw_share(SEED) for name in names]
+    for one, other in combinations(drawn, 2):
+        assert (one == other).mean() < 0.05
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.35
+    plan = dp.Plan(5, 1.0, 1.0, 1e-5, rows="clip")
+    assert len({stage.name for stage in plan.stages}) == len(plan.stages) == 4
 
 
 def test_replace_opens_the_number_of_rows_and_add_remove_does_not():

@@ -50,6 +50,23 @@ def test_debits_compose_and_stop_at_the_budget():
     assert ledger.debit("others", "r3", ONE).releases == 1
 
 
+def test_a_debit_is_on_the_disk_when_it_returns(tmp_path):
+    """Not merely in the page cache, which a power cut takes along: SQLite's 2 is FULL."""
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ask = ledger._connection.execute
+        assert ask("PRAGMA synchronous").fetchone() == (2,)
+        assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_budget_is_as_large_as_its_owner_said():
+    ledger = Ledger()
+    ledger.set_budget("d", 1.0)
+    ledger.debit("d", "r1", [PureCost(0.999)])
+    with pytest.raises(BudgetExceeded):
+        ledger.debit("d", "r2", [PureCost(0.0011)])
+    ledger.debit("d", "r3", [PureCost(0.001)])
+
+
 def test_a_budget_can_be_spent_to_the_last_digit():
     ledger = Ledger()
     ledger.set_budget("d", 1.0, 1e-5)

@@ -112,6 +112,18 @@ def test_parts_and_seeds_draw_apart():
 
 
 @pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise])
+def test_no_part_repeats_another(kind):
+    """The same noise on two parts vanishes in their difference."""
+    drawn = kind(1000.0, (Part(50), Part(50)), Crowd(3, 1)).draw_share(SEED)
+    assert (drawn[:50] == drawn[50:]).mean() < 0.2
+
+
+def test_a_scale_is_rounded_up():
+    noise = LaplaceNoise(10.2, (Part(1), Part(1, 0.5), Part(1, 2.0)))
+    assert [noise.part_scale(part) for part in range(3)] == [11, 6, 21]
+
+
+@pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise])
 def test_shares_survive_their_bytes(kind):
     noise = kind(1000.0, (Part(7), Part(2, 3.0)), Crowd(3, 1))
     recorded = draw_noise_bytes(noise, SEED)

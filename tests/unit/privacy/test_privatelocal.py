@@ -50,6 +50,15 @@ def test_the_noise_of_an_owner_is_as_wide_as_said() -> None:
     assert expected == pytest.approx(1.001 / (gdp_mu(1.0, 1e-5) * math.sqrt(1 - pl.COUNT_SHARE)))
 
 
+def test_the_number_of_rows_carries_its_noise_where_it_is_private() -> None:
+    """A twentieth of mu^2 is spent on it: the deviation follows."""
+    X, p = np.zeros((100, 2)), parameters()
+    drawn = np.array([pl.noisy_count(X, p, fresh_seed()) for _ in range(400)])
+    assert drawn.std() == pytest.approx(1.001 / (gdp_mu(1.0, 1e-5) * math.sqrt(0.05)), rel=0.2)
+    assert drawn.mean() == pytest.approx(100, abs=5 * drawn.std() / 20)
+    assert pl.noisy_count(X, parameters(neighbours="replace"), fresh_seed()) == 100.0
+
+
 def test_with_little_noise_it_is_the_uncentred_pca_of_the_rows() -> None:
     X = table(400, 4)
     X /= np.linalg.norm(X, axis=1, keepdims=True)

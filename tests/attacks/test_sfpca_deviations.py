@@ -1,0 +1,73 @@
+"""A coordinator that tells providers something else than it should is found out at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec import structs
+from tests.examples import sfpca_scores
+from tests.lying import Lie, lying
+
+from atoll.codec import Message
+from atoll.errors import MessageError
+from atoll.network import Address
+from atoll.protocols.sfpca import messages as m
+from atoll.runtime.execute import run_study
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def told(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> list[type[Message]]:
+    """Run with a lying coordinator; the kinds of messages that left before somebody noticed."""
+    sent: list[type[Message]] = []
+
+    def noted(sender: Address, to: Address, message: Message) -> Message:
+        sent.append(type(message))
+        return lie(sender, to, message)
+
+    lying(monkeypatch, noted)
+    example = sfpca_scores()
+    with pytest.raises(MessageError):
+        run_study(example.study, example.islands)
+    return sent
+
+
+def test_a_session_that_was_not_made_with_ones_own_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old session's seeds would bring its common polynomials back."""
+
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        return m.SessionSeed((bytes(32),) * 3) if type(message) is m.SessionSeed else message
+
+    assert m.KeyParts not in told(monkeypatch, lie)
+
+
+def test_a_session_with_a_part_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        if type(message) is not m.SessionSeed or to.party == "island-2":
+            return message
+        return m.SessionSeed((*message.seeds[:2], b""))
+
+    told(monkeypatch, lie)
+
+
+def test_eigenvectors_of_another_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They say which rows of the secret rotation are released: any others would be linear queries."""
+
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        if type(message) is not m.PublicNumbers:
+            return message
+        values = np.array(message.values)
+        values[1:] = np.eye(values.shape[1])
+        return structs.replace(message, values=values)
+
+    assert m.ReleasedShare not in told(monkeypatch, lie)
+
+
+@pytest.mark.parametrize("kind", [m.EncryptedMatrix, m.SecondHalves, m.OpenedMatrix, m.PublicNumbers])
+def test_a_message_of_another_step(monkeypatch: pytest.MonkeyPatch, kind: type[Message]) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        return structs.replace(message, step=message.step + 1) if type(message) is kind else message
+
+    told(monkeypatch, lie)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from atoll.data import statistics
 from atoll.data.island import Island
 from atoll.data.statistics import about, moments
+from atoll.protocols.decompose import standard_scale
 
 
 def table(rows: int, offset: float) -> np.ndarray:
@@ -34,3 +36,9 @@ def test_sum_and_scatter_about_another_centre() -> None:
     residual, scatter = about(moments(X, Island(X), ("a", "b", "c")), centre)
     np.testing.assert_allclose(residual, (X - centre).sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(scatter, (X - centre).T @ (X - centre), rtol=1e-12)
+
+
+def test_divisors_are_those_of_the_standard_scaler() -> None:
+    X = np.column_stack([table(30, 0.0), np.full(30, 7.0)])
+    found = standard_scale(X.var(axis=0, ddof=1), X.mean(axis=0), len(X))
+    np.testing.assert_allclose(found, StandardScaler().fit(X).scale_, rtol=1e-12)

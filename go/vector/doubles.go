@@ -109,18 +109,12 @@ func (m *doubles) MultiplySub(sum, x, y []uint64) {
 func (m *doubles) Add(x, y []uint64) { C.atoll_add(m.forward, words(x), words(y), C.int(len(x))) }
 
 func (m *doubles) Accumulate(s *Sums, x, y, b []uint64, count, left, right int) {
-	into := C.sums{words(s.high0[:]), words(s.low0[:]), words(s.high1[:]), words(s.low1[:])}
-	C.atoll_accumulate(into, operand(x), operand(y), operand(b), Tile, C.int(count), C.ptrdiff_t(left), C.ptrdiff_t(right))
+	C.atoll_accumulate(words(s.words[:]), operand(x), operand(y), operand(b), Tile, C.int(count), C.ptrdiff_t(left), C.ptrdiff_t(right))
 	s.count += count
 }
 
 func (m *doubles) Reduce(first, second []uint64, s *Sums) {
-	m.reduce(first, s.high0[:], s.low0[:], s.count)
-	m.reduce(second, s.high1[:], s.low1[:], s.count)
-}
-
-func (m *doubles) reduce(out, high, low []uint64, count int) {
-	C.atoll_reduce(m.forward, words(out), words(high), words(low), C.int(len(out)), C.int64_t(count))
+	C.atoll_reduce(m.forward, words(first), words(second), words(s.words[:]), Tile, C.int64_t(s.count))
 }
 
 func (m *doubles) Pack(out []byte, residues []uint64) {
@@ -144,10 +138,7 @@ func (m *doubles) AddParts(s *PartSums, small []uint64, step int, x, y []uint64,
 
 // ReduceParts implements Parted.
 func (m *doubles) ReduceParts(first, second []uint64, s *PartSums, row int) {
-	at := s.sums[4*s.Size*row : 4*s.Size*(row+1)]
-	n := s.Size
-	m.reduce(first[:n], at[:n], at[n:2*n], s.count)
-	m.reduce(second[:n], at[2*n:3*n], at[3*n:], s.count)
+	C.atoll_reduce(m.forward, words(first), words(second), words(s.sums[4*s.Size*row:]), C.int(s.Size), C.int64_t(s.count))
 }
 
 // environment reads the variable as it is now; Go's own copy is from when the process started, and Python may have

@@ -103,21 +103,23 @@ func (m *integers) MultiplySub(sum, x, y []uint64) {
 
 // Accumulate keeps sums of 52-bit halves in 64 bits each.
 func (m *integers) Accumulate(s *Sums, x, y, b []uint64, count, left, right int) {
+	high0, low0, high1, low1 := s.halves()
 	j := 0
 	for ; j+4 <= count; j += 4 {
-		ifma.Accumulate4(&s.high0[0], &s.low0[0], &s.high1[0], &s.low1[0],
+		ifma.Accumulate4(&high0[0], &low0[0], &high1[0], &low1[0],
 			&x[j*left], &y[j*left], &b[j*right], Tile, 8*left, 8*right)
 	}
 	for ; j < count; j++ {
-		ifma.Accumulate(&s.high0[0], &s.low0[0], &s.high1[0], &s.low1[0], &x[j*left], &y[j*left], &b[j*right], Tile)
+		ifma.Accumulate(&high0[0], &low0[0], &high1[0], &low1[0], &x[j*left], &y[j*left], &b[j*right], Tile)
 	}
 }
 
 // Reduce joins the halves to 128 bits first.
 func (m *integers) Reduce(first, second []uint64, s *Sums) {
+	high0, low0, high1, low1 := s.halves()
 	for i := range Tile {
-		s.high0[i], s.low0[i] = joined(s.high0[i], s.low0[i])
-		s.high1[i], s.low1[i] = joined(s.high1[i], s.low1[i])
+		high0[i], low0[i] = joined(high0[i], low0[i])
+		high1[i], low1[i] = joined(high1[i], low1[i])
 	}
 	m.scalar.Reduce(first, second, s)
 }

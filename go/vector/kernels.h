@@ -39,22 +39,18 @@ void atoll_multiply_sub(const plan *t, uint64_t *sum, const uint64_t *x, const d
 /* x += y, residues; any count. */
 void atoll_add(const plan *t, uint64_t *x, const uint64_t *y, int count);
 
-/* Two running sums of products, which share one factor, as high and low halves of `size` points each. */
-typedef struct {
-  uint64_t *high0, *low0, *high1, *low1;
-} sums;
-
-/* Adds the products of `count` blocks of `size` points; `left` and `right` are the distances between blocks. */
-void atoll_accumulate(sums s, const double *x, const double *y, const double *b, int size, int count,
+/* Two running sums of products, which share one factor b, are four times `size` words; empty ones are zero. This adds
+   the products of `count` blocks of `size` points; `left` and `right` are the distances from block to block. */
+void atoll_accumulate(uint64_t *sums, const double *x, const double *y, const double *b, int size, int count,
                       ptrdiff_t left, ptrdiff_t right);
 
-/* Residues of sums of `count` products. */
-void atoll_reduce(const plan *t, uint64_t *out, const uint64_t *high, const uint64_t *low, int size, int64_t count);
+/* Residues of both sums, of `count` products each. */
+void atoll_reduce(const plan *t, uint64_t *first, uint64_t *second, const uint64_t *sums, int size, int64_t count);
 
 /* Transforms part number `part` of `inner` short polynomials (`size` coefficients each, `small_step` apart)
    and adds their products with the same part of `rows` times `inner` left blocks (`left` apart) to the sums,
-   of which there are four times `size` words for every row. `work` has room for four times `size`. */
-void atoll_add_part(const plan *t, uint64_t *acc, double *work, const double *small, ptrdiff_t small_step,
+   two for every row. `work` has room for four times `size`. */
+void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *small, ptrdiff_t small_step,
                     const double *x, const double *y, ptrdiff_t left, int size, int part, int rows, int inner);
 
 /* 52 bits each, two residues in thirteen bytes. Unpacking gives nonzero where one is not below q. */

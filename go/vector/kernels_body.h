@@ -315,28 +315,31 @@ LANE void add_halves(doubles u, doubles f, words *high, words *low) {
   *low = w_add(*low, d_bits(l));
 }
 
-/* The products of `blocks` blocks, which the compiler unrolls. */
-LANE void accumulate(sums s, const double *x, const double *y, const double *b, int size, const int blocks,
+/* The products of `blocks` blocks, which the compiler unrolls: two at most, because blocks lie powers of two apart and
+   so share their places in the cache, of which there are eight. For the same reason the four sums of eight points,
+   a cache line each, lie side by side. */
+LANE void accumulate(uint64_t *s, const double *x, const double *y, const double *b, int size, const int blocks,
                      ptrdiff_t left, ptrdiff_t right) {
-  for (int i = 0; i < size; i += 4) {
-    words h0 = w_load(s.high0 + i), l0 = w_load(s.low0 + i), h1 = w_load(s.high1 + i), l1 = w_load(s.low1 + i);
+  for (int i = 0; i < size; i += 8, s += 32) {
+    words high0 = w_load(s), high0b = w_load(s + 4), low0 = w_load(s + 8), low0b = w_load(s + 12);
+    words high1 = w_load(s + 16), high1b = w_load(s + 20), low1 = w_load(s + 24), low1b = w_load(s + 28);
     for (int j = 0; j < blocks; j++) {
-      doubles f = d_load(b + j * right + i);
-      add_halves(d_load(x + j * left + i), f, &h0, &l0);
-      add_halves(d_load(y + j * left + i), f, &h1, &l1);
+      const double *u = x + j * left + i, *v = y + j * left + i, *f = b + j * right + i;
+      add_halves(d_load(u), d_load(f), &high0, &low0);
+      add_halves(d_load(u + 4), d_load(f + 4), &high0b, &low0b);
+      add_halves(d_load(v), d_load(f), &high1, &low1);
+      add_halves(d_load(v + 4), d_load(f + 4), &high1b, &low1b);
     }
-    w_store(s.high0 + i, h0);
-    w_store(s.low0 + i, l0);
-    w_store(s.high1 + i, h1);
-    w_store(s.low1 + i, l1);
+    w_store(s, high0), w_store(s + 4, high0b), w_store(s + 8, low0), w_store(s + 12, low0b);
+    w_store(s + 16, high1), w_store(s + 20, high1b), w_store(s + 24, low1), w_store(s + 28, low1b);
   }
 }
 
-KERNEL void atoll_accumulate(sums s, const double *x, const double *y, const double *b, int size, int count,
+KERNEL void atoll_accumulate(uint64_t *sums, const double *x, const double *y, const double *b, int size, int count,
                              ptrdiff_t left, ptrdiff_t right) {
   int j = 0;
-  for (; j + 4 <= count; j += 4) accumulate(s, x + j * left, y + j * left, b + j * right, size, 4, left, right);
-  for (; j < count; j++) accumulate(s, x + j * left, y + j * left, b + j * right, size, 1, left, right);
+  for (; j + 2 <= count; j += 2) accumulate(sums, x + j * left, y + j * left, b + j * right, size, 2, left, right);
+  if (j < count) accumulate(sums, x + j * left, y + j * left, b + j * right, size, 1, left, right);
 }
 
 static inline uint64_t bits_of(double x) {
@@ -352,23 +355,25 @@ LANE void split26(words x, doubles *x1, doubles *x0) {
   *x0 = d_sub(w_double(w_or(w_and(x, w_set((1 << 26) - 1)), magic)), d_set(MAGIC));
 }
 
-KERNEL void atoll_reduce(const plan *t, uint64_t *out, const uint64_t *high, const uint64_t *low, int size,
+KERNEL void atoll_reduce(const plan *t, uint64_t *first, uint64_t *second, const uint64_t *sums, int size,
                          int64_t count) {
   modulus m = modulus_of(t);
   lanes_factor p77 = spread(t->p77), p51 = spread(t->p51), p26 = spread(t->p26);
   words high_bias = w_set((1ull << 63) - (uint64_t)count * bits_of(HIGH_BASE));
   words low_bias = w_set((1ull << 63) - (uint64_t)count * bits_of(LOW_BASE));
-  for (int i = 0; i < size; i += 4) {
+  for (int i = 0; i < 2 * size; i += 4) { /* eight points of the first sum, eight of the second, and so on */
+    const uint64_t *s = sums + i / 8 * 16 + i % 8;
+    uint64_t *out = (i / 8 % 2 == 0 ? first : second) + i / 16 * 8 + i % 8;
     doubles h1, h0, l1, l0;
-    split26(w_add(w_load(high + i), high_bias), &h1, &h0);
-    split26(w_add(w_load(low + i), low_bias), &l1, &l0);
+    split26(w_add(w_load(s), high_bias), &h1, &h0);
+    split26(w_add(w_load(s + 8), low_bias), &l1, &l0);
     doubles upper = reduced(d_add(times(h1, p77, m), times(h0, p51, m)), m);
     doubles lower = d_add(times(l1, p26, m), l0);
-    store_residues(out + i, reduced(d_add(upper, lower), m), m);
+    store_residues(out, reduced(d_add(upper, lower), m), m);
   }
 }
 
-KERNEL void atoll_add_part(const plan *t, uint64_t *acc, double *work, const double *small, ptrdiff_t small_step,
+KERNEL void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *small, ptrdiff_t small_step,
                            const double *x, const double *y, ptrdiff_t left, int size, int part, int rows,
                            int inner) {
   modulus m = modulus_of(t);
@@ -379,10 +384,8 @@ KERNEL void atoll_add_part(const plan *t, uint64_t *acc, double *work, const dou
       forward_block(t, work + j * size, size, part, m);
     }
     for (int row = 0; row < rows; row++) {
-      uint64_t *a = acc + (ptrdiff_t)4 * size * row;
       ptrdiff_t at = ((ptrdiff_t)row * inner + from) * left;
-      sums s = {a, a + size, a + 2 * size, a + 3 * size};
-      atoll_accumulate(s, x + at, y + at, work, size, count, left, size);
+      atoll_accumulate(sums + (ptrdiff_t)4 * size * row, x + at, y + at, work, size, count, left, size);
     }
   }
 }

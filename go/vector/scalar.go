@@ -96,14 +96,20 @@ func (m *scalar) Add(x, y []uint64) {
 
 // Accumulate keeps sums of products, 104 bits each, in 128 bits.
 func (m *scalar) Accumulate(s *Sums, x, y, b []uint64, count, left, right int) {
+	high0, low0, high1, low1 := s.halves()
 	j := 0
 	for ; j+4 <= count; j += 4 {
 		u, v, f := four(x[j*left:], left), four(y[j*left:], left), four(b[j*right:], right)
-		accumulate4(s.high0[:], s.low0[:], s.high1[:], s.low1[:], &u, &v, &f)
+		accumulate4(high0, low0, high1, low1, &u, &v, &f)
 	}
 	for ; j < count; j++ {
-		accumulate1(s.high0[:], s.low0[:], s.high1[:], s.low1[:], x[j*left:], y[j*left:], b[j*right:])
+		accumulate1(high0, low0, high1, low1, x[j*left:], y[j*left:], b[j*right:])
 	}
+}
+
+// halves are the high and the low words of both sums.
+func (s *Sums) halves() (high0, low0, high1, low1 []uint64) {
+	return s.words[:Tile], s.words[Tile : 2*Tile], s.words[2*Tile : 3*Tile], s.words[3*Tile:]
 }
 
 func four(x []uint64, distance int) [4][]uint64 {
@@ -111,11 +117,12 @@ func four(x []uint64, distance int) [4][]uint64 {
 }
 
 func (m *scalar) Reduce(first, second []uint64, s *Sums) {
-	m.reduce(first, &s.high0, &s.low0)
-	m.reduce(second, &s.high1, &s.low1)
+	high0, low0, high1, low1 := s.halves()
+	m.reduce(first, high0, low0)
+	m.reduce(second, high1, low1)
 }
 
-func (m *scalar) reduce(out []uint64, high, low *[Tile]uint64) {
+func (m *scalar) reduce(out, high, low []uint64) {
 	for i := range out {
 		out[i] = Reduce128(high[i], low[i], m.q, m.barrett)
 	}

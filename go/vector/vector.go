@@ -26,8 +26,8 @@ const Tile = 512
 // Sums holds two sums of products which share one factor, for Tile points; each path has its own
 // way. The zero value is empty.
 type Sums struct {
-	high0, low0, high1, low1 [Tile]uint64
-	count                    int
+	words [4 * Tile]uint64
+	count int
 }
 
 // Modulus is the arithmetic modulo one prime, on one path. Polynomials are words in the caller's memory: residues

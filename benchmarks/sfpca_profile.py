@@ -106,7 +106,7 @@ def only_products(rates: Rates) -> Rates:
         name: RingRates(**{**_nothing(RingRates), "multiply": ring.multiply})
         for name, ring in rates.rings.items()
     }
-    return Rates(rates.cores, rings, PythonRates(**_nothing(PythonRates)))
+    return Rates(rates.cores, rates.path, rings, PythonRates(**_nothing(PythonRates)))
 
 
 def _nothing(of: type[msgspec.Struct]) -> dict[str, Any]:

@@ -6,6 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For the library itself, not for those who load it. */
+#pragma GCC visibility push(hidden)
+
 /* A factor w, balanced, and w / q rounded to nearest. */
 typedef struct {
   double value, quotient;
@@ -57,5 +60,7 @@ void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *s
 void atoll_pack(uint8_t *out, const uint64_t *x, int count);
 int atoll_unpack(uint64_t *x, const uint8_t *in, int count, uint64_t q);
 int atoll_unpack_add(uint64_t *x, const uint8_t *in, int count, uint64_t q);
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,8 +1,8 @@
 """SF-PCA runs kept in a file, and every role run again from it: one process for each vector path.
 
 ``python -m tests.vector_runs record FILE`` runs the examples and keeps draws and messages;
-``python -m tests.vector_runs replay FILE`` plays every role from them. Both print the path that the library took and
-the digest of every message sent.
+``python -m tests.vector_runs replay FILE`` plays every role from them. Both print the path that the
+library took and the digest of every message sent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+
+from atoll.crypto.hazmat.product import vector_path
+from atoll.network import Address
+from atoll.protocols import protocol_of
+from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.records import MemoryRecord
+from atoll.runtime.replay import replay
 from tests.examples import (
     Example,
     private_sfpca,
@@ -24,13 +31,6 @@ from tests.examples import (
     sfpca_scores,
     sfpca_standardised,
 )
-
-from atoll.crypto.hazmat.product import vector_path
-from atoll.network import Address
-from atoll.protocols import protocol_of
-from atoll.runtime.local import LocalEngine, Observer
-from atoll.runtime.records import MemoryRecord
-from atoll.runtime.replay import replay
 
 RUNS: dict[str, Callable[[], Example]] = {
     "direct": lambda: sfpca(recipe="direct"),

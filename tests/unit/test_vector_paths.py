@@ -1,4 +1,4 @@
-"""The vector paths of the Go library: which one is taken, what forces it, and that no message depends on it."""
+"""The vector paths of the Go library: which one is taken, what forces it; no message depends on it."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_a_path_that_is_not_here_is_one_clear_error(asked: str) -> None:
 
 
 def test_the_command_says_so_as_well(tmp_path: Path) -> None:
-    environment = {"ATOLL_CALIBRATION": str(tmp_path / "table.json")}
-    code = f"import os; os.environ.update({environment}); from atoll.cli import main; main(['bench', 'calibrate'])"
+    table = {"ATOLL_CALIBRATION": str(tmp_path / "table.json")}
+    code = f"import os; os.environ.update({table})\nfrom atoll.cli import main\nmain(['bench', 'calibrate'])"
     done = in_a_process("mmx", "-c", code)
     assert done.returncode == 2
     assert 'error: ATOLL_VECTOR is "mmx"' in done.stderr.replace("\n", " ")

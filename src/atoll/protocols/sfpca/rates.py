@@ -18,7 +18,9 @@ from atoll.crypto.hazmat.product import vector_path
 from atoll.errors import DataError
 
 FILE_VARIABLE = "ATOLL_CALIBRATION"
-SHIPPED = "a table that came with the package, of the vector path {path}; 'atoll bench calibrate' measures this machine"
+SHIPPED = (
+    "a table that came with the package (vector path {path}); 'atoll bench calibrate' measures this machine"
+)
 NEAREST = ("avx2", "scalar")
 """Whose shipped table serves a path that has none of its own, the first that there is."""
 

@@ -43,7 +43,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # What the package is built from, beside Python files, which are used where they lie.
-BUILT_FROM := pyproject.toml hatch_build.py $(wildcard go/*.go go/*/*.go go/go.mod go/go.sum)
+BUILT_FROM := pyproject.toml hatch_build.py go/go.mod go/go.sum \
+	$(foreach kind,go s c h,$(wildcard go/*.$(kind) go/*/*.$(kind) go/*/*/*.$(kind)))
 
 # One stamp for each set of packages: `make demo` installs only what the demo needs. Nothing is compiled
 # beforehand, which would take longer than all the rest.

@@ -40,8 +40,11 @@ from benchmarks.measure import show
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = {
-    "transform (NTT)": r"product\.(forward|backward|.*ntt|.*[tT]widdle)",
-    "multiply-add": r"accumulat|addIFMA|stage|sumOf|reduce|join|\.add$",
+    # Of every vector path: IFMA's assembler, the kernels in C, Lattigo's and our scalar code.
+    "transform (NTT)": r"ifma\.(Forward|Backward|Scale)|atoll_(forward|backward|balance)"
+    r"|\] (forward|backward|forward_block|balance|residues)\b|ring\..*(ntt|NTT)|product\..*ntt",
+    "multiply-add": r"ifma\.(Accumulate|Multiply)|atoll_(accumulate|add_part|multiply|reduce)"
+    r"|\] accumulate|vector\..*([aA]ccumulate|Multiply|[rR]educe|[mM]ul|joined)|stage|sumOf",
     "randomness": r"aes|cipher|ctr|[sS]tream|ternary|[eE]rror|centred|uniform|random|gauss|subtle",
     "packing": r"pack|Residues",
     "encoding and lifting": r"residue|encode|extract|lift|mask|resize|roundShift|Scaled|Into|Polys|Mod",
@@ -108,7 +111,7 @@ def only_products(rates: Rates) -> Rates:
         name: RingRates(**{**_nothing(RingRates), "multiply": ring.multiply})
         for name, ring in rates.rings.items()
     }
-    return Rates(rates.cores, rings, PythonRates(**_nothing(PythonRates)))
+    return Rates(rates.cores, rates.path, rings, PythonRates(**_nothing(PythonRates)))
 
 
 def _nothing(of: type[msgspec.Struct]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import (
 )
 
 // abiVersion changes whenever an exported signature does; golib.py compares it.
-const abiVersion = 1
+const abiVersion = 2
 
 func main() {}
 

@@ -7,11 +7,13 @@ import "C"
 
 import (
 	"encoding/json"
+	"strings"
 	"unsafe"
 
 	"atoll/core/fault"
 	"atoll/core/handle"
 	"atoll/core/product"
+	"atoll/core/vector"
 )
 
 // A matrix crosses as its words and a shape (rows, columns, words per integer), a
@@ -109,6 +111,30 @@ func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pr
 			copy(view(out, room), table)
 		}
 		return give(length, len(table))
+	})
+}
+
+// atoll_vector_path copies the name of the path on which rings compute, and gives
+// its length; it is an error if ATOLL_VECTOR asks for one that is not here.
+//
+//export atoll_vector_path
+func atoll_vector_path(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		r, err := productRing(0)
+		if err != nil {
+			return err
+		}
+		return give(length, copy(view(out, room), r.Path()))
+	})
+}
+
+// atoll_vector_paths copies the names of all paths that this machine has, the
+// fastest first, with commas between them.
+//
+//export atoll_vector_paths
+func atoll_vector_paths(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		return give(length, copy(view(out, room), strings.Join(vector.Here(), ",")))
 	})
 }
 

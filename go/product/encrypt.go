@@ -6,7 +6,8 @@ import (
 )
 
 // Ciphertext is an encrypted matrix, cut into blocks for the left side of a
-// product; everything is transformed. The second halves come from a common seed.
+// product: operands for sums of products, transformed. The second halves come from
+// a common seed.
 type Ciphertext struct {
 	ring   *Ring
 	layout Layout
@@ -144,7 +145,10 @@ func NewCiphertext(r *Ring, y Layout, first, common []byte) (*Ciphertext, error)
 	c := &Ciphertext{ring: r, layout: y, c0: c0, c1: takeWords(len(c0))}
 	length := r.Limbs * r.N
 	err = parallel.Run(y.LeftPolys(), func(_, p int) error {
-		r.uniform(c.c1[p*length:(p+1)*length], newStream(common, forCommon, nil, p))
+		first, second := c.c0[p*length:(p+1)*length], c.c1[p*length:(p+1)*length]
+		r.uniform(second, newStream(common, forCommon, nil, p))
+		r.operand(first)
+		r.operand(second)
 		return nil
 	})
 	return c, err

@@ -115,14 +115,12 @@ func AddPolys(r *Ring, count int, messages [][]byte) ([]uint64, error) {
 	sum := takeWords(count * length)
 	err := parallel.Run(count, func(_, p int) error {
 		part := sum[p*length : (p+1)*length]
-		clear(part)
-		term := r.poly()
-		defer r.done(term)
+		read := r.unpackResidues
 		for _, message := range messages {
-			if err := r.unpackResidues(*term, message[p*size:(p+1)*size], r.N); err != nil {
+			if err := read(part, message[p*size:(p+1)*size], r.N); err != nil {
 				return err
 			}
-			r.addInto(part, *term, r.N)
+			read = r.unpackAdd
 		}
 		return nil
 	})

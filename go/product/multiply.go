@@ -1,10 +1,9 @@
 package product
 
 import (
-	"math/bits"
-
 	"atoll/core/fault"
 	"atoll/core/parallel"
+	"atoll/core/vector"
 )
 
 // Right is a matrix in the clear, encoded and transformed for the right side of
@@ -102,7 +101,7 @@ func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
 			place += y.BlockInner
 		}
 	}
-	r.twiddles[l].nttStart(limb, used)
+	r.arithmetic[l].ForwardOperand(limb, used)
 }
 
 // Term is one product in a sum of products.
@@ -175,8 +174,8 @@ func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 	for _, term := range terms {
 		blocks += term.Right.layout.innerBlocks()
 	}
-	if blocks > maxBlocks {
-		return fault.New(fault.Range, "%d blocks to add up, %d are possible", blocks, maxBlocks)
+	if blocks > vector.MaxBlocks {
+		return fault.New(fault.Range, "%d blocks to add up, %d are possible", blocks, vector.MaxBlocks)
 	}
 	for _, term := range terms {
 		left, right := term.Left, term.Right
@@ -197,99 +196,38 @@ func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 	return plain.Check(limit)
 }
 
-// tile is how many coefficients are accumulated at a time, so that the
-// accumulators stay in the first-level cache.
-const tile = 512
-
-type accumulators struct{ high0, low0, high1, low1 [tile]uint64 }
-
-// join turns sums of 52-bit halves into sums of 128 bits.
-func (s *accumulators) join() {
-	for i := range tile {
-		s.high0[i], s.low0[i] = joined(s.high0[i], s.low0[i])
-		s.high1[i], s.low1[i] = joined(s.high1[i], s.low1[i])
-	}
-}
-
-func joined(high, low uint64) (uint64, uint64) {
-	sum, carry := bits.Add64(high<<modulusBits, low, 0)
-	return high>>(64-modulusBits) + carry, sum
-}
-
-// maxBlocks: sums of so many 52-bit halves fit 64 bits.
-const maxBlocks = 1 << (64 - modulusBits)
+// tile is how many coefficients are accumulated at a time.
+const tile = vector.Tile
 
 // sumOfProducts fills c0 and c1, transformed, one column of blocks and one
 // modulus at a time.
 func (r *Ring) sumOfProducts(c0, c1 []uint64, terms []Term, y Layout) error {
 	steps := y.colBlocks() * r.Limbs
-	scratch := make([]accumulators, parallel.Workers(steps))
+	scratch := make([]vector.Sums, parallel.Workers(steps))
 	return parallel.Run(steps, func(worker, step int) error {
 		colBlock, l := step/r.Limbs, step%r.Limbs
 		for from := 0; from < r.N; from += tile {
 			for rowBlock := range y.rowBlocks() {
 				sums := &scratch[worker]
-				*sums = accumulators{}
+				*sums = vector.Sums{}
 				for t := range terms {
-					r.accumulate(sums, &terms[t], rowBlock, colBlock, l*r.N+from)
+					r.accumulate(sums, &terms[t], rowBlock, colBlock, l, from)
 				}
 				place := (rowBlock*y.colBlocks()+colBlock)*r.Limbs*r.N + l*r.N + from
-				r.reduced(c0[place:place+tile], c1[place:place+tile], sums, l)
+				r.arithmetic[l].Reduce(c0[place:place+tile], c1[place:place+tile], sums)
 			}
 		}
 		return nil
 	})
 }
 
-// reduced writes the sums modulo the l-th modulus; the accumulators are used up.
-func (r *Ring) reduced(c0, c1 []uint64, sums *accumulators, l int) {
-	if hasIFMA {
-		sums.join()
-	}
-	r.reduceTile(c0, &sums.high0, &sums.low0, l)
-	r.reduceTile(c1, &sums.high1, &sums.low1, l)
-}
-
-func (r *Ring) reduceTile(out []uint64, high, low *[tile]uint64, l int) {
-	q, constant := r.Moduli[l], r.barrett[l]
-	for i := range out {
-		out[i] = reduce128(high[i], low[i], q, constant)
-	}
-}
-
 // accumulate adds one tile of the products over all inner blocks of a term.
-func (r *Ring) accumulate(sums *accumulators, term *Term, rowBlock, colBlock, offset int) {
-	y := term.Right.layout
+func (r *Ring) accumulate(sums *vector.Sums, term *Term, rowBlock, colBlock, l, from int) {
+	y, offset := term.Right.layout, l*r.N+from
 	length, inner, cols := r.Limbs*r.N, y.innerBlocks(), y.colBlocks()
-	from := rowBlock*inner*length + offset
-	sums.add(term.Left.c0[from:], term.Left.c1[from:], term.Right.polys[colBlock*length+offset:],
-		inner, length, cols*length)
-}
-
-// add takes in the products of `count` blocks; left and right are the distances from one to the next.
-func (s *accumulators) add(c0, c1, b []uint64, count, left, right int) {
-	j := 0
-	for ; j+4 <= count; j += 4 {
-		if hasIFMA {
-			accumulate4IFMA(&s.high0[0], &s.low0[0], &s.high1[0], &s.low1[0],
-				&c0[j*left], &c1[j*left], &b[j*right], tile, 8*left, 8*right)
-			continue
-		}
-		x, z, f := four(c0[j*left:], left), four(c1[j*left:], left), four(b[j*right:], right)
-		accumulate4(s.high0[:], s.low0[:], s.high1[:], s.low1[:], &x, &z, &f)
-	}
-	for ; j < count; j++ {
-		if hasIFMA {
-			accumulateIFMA(&s.high0[0], &s.low0[0], &s.high1[0], &s.low1[0],
-				&c0[j*left], &c1[j*left], &b[j*right], tile)
-			continue
-		}
-		accumulate1(s.high0[:], s.low0[:], s.high1[:], s.low1[:], c0[j*left:], c1[j*left:], b[j*right:])
-	}
-}
-
-func four(x []uint64, distance int) [4][]uint64 {
-	return [4][]uint64{x, x[distance:], x[2*distance:], x[3*distance:]}
+	left := rowBlock*inner*length + offset
+	r.arithmetic[l].Accumulate(sums, term.Left.c0[left:], term.Left.c1[left:],
+		term.Right.polys[colBlock*length+offset:], inner, length, cols*length)
 }
 
 // addZero adds a public-key encryption of zero, (u b, u a + e1); the error of the

@@ -89,7 +89,7 @@ func NewProductSum(r *Ring, y Layout) (*ProductSum, error) {
 	}, nil
 }
 
-// Add takes in one product message.
+// Add takes in one product message. After an error the sum must not be used any more.
 func (p *ProductSum) Add(message []byte) error {
 	r, y := p.ring, p.layout
 	if err := r.checkSize(message, ProductSize(r, y), "a product"); err != nil {
@@ -104,24 +104,13 @@ func (p *ProductSum) Add(message []byte) error {
 	}
 	size, length := r.PolySize(), r.Limbs*r.N
 	return parallel.Run(y.OutPolys(), func(_, o int) error {
-		term := r.poly()
-		defer r.done(term)
-		if err := r.unpackResidues(*term, message[head+o*size:head+(o+1)*size], r.N); err != nil {
-			return err
-		}
-		r.addInto(p.second[o*length:(o+1)*length], *term, r.N)
-		return nil
+		return r.unpackAdd(p.second[o*length:(o+1)*length], message[head+o*size:head+(o+1)*size], r.N)
 	})
 }
 
 func (p *ProductSum) addFirst(data []byte) error {
 	count := p.layout.Rows * p.layout.Cols
-	term := make([]uint64, len(p.first))
-	if err := p.ring.unpackResidues(term, data, count); err != nil {
-		return err
-	}
-	p.ring.addInto(p.first, term, count)
-	return nil
+	return p.ring.unpackAdd(p.first, data, count)
 }
 
 // Second is what every party needs for its decryption share.
@@ -212,7 +201,7 @@ func (r *Ring) mask(
 	return nil
 }
 
-// AddShare takes in one party's masked decryption share.
+// AddShare takes in one party's masked decryption share. After an error the sum must not be used any more.
 func (p *ProductSum) AddShare(message []byte) error {
 	size := p.ring.residuesSize(p.layout.Rows * p.layout.Cols)
 	if err := p.ring.checkSize(message, size, "a masked decryption share"); err != nil {

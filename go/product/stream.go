@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"atoll/core/parallel"
+	"atoll/core/vector"
 )
 
 // Blocks encoded at a time: so many columns of blocks, and so many blocks along
@@ -14,8 +15,12 @@ const (
 	streamInner = 4
 )
 
-// chosenSum is sumOfStreamed where a right side is not encoded yet.
+// chosenSum is sumOfStreamed where a right side is not encoded yet, or sumOfParts
+// where that can be done.
 func (r *Ring) chosenSum(terms []Term) func(c0, c1 []uint64, terms []Term, y Layout) error {
+	if r.fallsIntoParts(terms) {
+		return r.sumOfParts
+	}
 	for _, term := range terms {
 		if term.Right.source != nil {
 			return r.sumOfStreamed
@@ -27,7 +32,7 @@ func (r *Ring) chosenSum(terms []Term) func(c0, c1 []uint64, terms []Term, y Lay
 // stage is one worker's place for a few encoded blocks and all sums that they enter.
 type stage struct {
 	rights []uint64
-	sums   []accumulators
+	sums   []vector.Sums
 }
 
 // Stages are megabytes: fresh ones would cost as much as the work in them.
@@ -39,7 +44,7 @@ func borrowStage(words, sums int) *stage {
 		s.rights = make([]uint64, words)
 	}
 	if cap(s.sums) < sums {
-		s.sums = make([]accumulators, sums)
+		s.sums = make([]vector.Sums, sums)
 	}
 	s.rights, s.sums = s.rights[:words], s.sums[:sums]
 	return s
@@ -75,7 +80,7 @@ func (r *Ring) sumOfStreamed(c0, c1 []uint64, terms []Term, y Layout) error {
 			for colBlock := colFrom; colBlock < colTo; colBlock++ {
 				for offset := 0; offset < r.N; offset += tile {
 					out := ((rowBlock*y.colBlocks()+colBlock)*r.Limbs+l)*r.N + offset
-					r.reduced(c0[out:out+tile], c1[out:out+tile], &s.sums[place], l)
+					r.arithmetic[l].Reduce(c0[out:out+tile], c1[out:out+tile], &s.sums[place])
 					place++
 				}
 			}
@@ -95,8 +100,8 @@ func (s *stage) takeIn(r *Ring, term Term, innerFrom, innerTo, colFrom, colTo, l
 			left := (rowBlock*inner+innerFrom)*length + l*r.N + part*tile
 			for col := range colTo - colFrom {
 				sums := &s.sums[(rowBlock*(colTo-colFrom)+col)*tiles+part]
-				sums.add(term.Left.c0[left:], term.Left.c1[left:], rights[col*next+part*tile:],
-					count, length, distance)
+				r.arithmetic[l].Accumulate(sums, term.Left.c0[left:], term.Left.c1[left:],
+					rights[col*next+part*tile:], count, length, distance)
 			}
 		}
 	}

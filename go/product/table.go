@@ -7,6 +7,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/ring"
 
 	"atoll/core/fault"
+	"atoll/core/vector"
 )
 
 // Parameters is one row of the table: a ring and the security it gives for a
@@ -26,7 +27,7 @@ type Parameters struct {
 }
 
 // modulusBits is the width of every modulus; residues travel packed to it.
-const modulusBits = 52
+const modulusBits = vector.Bits
 
 // MaxParties bounds the number of parties: every noise and mask bound holds up to it.
 const MaxParties = 64
@@ -53,9 +54,10 @@ var Table = []Parameters{
 type Ring struct {
 	Parameters
 	N, Limbs int
-	sub      []*ring.SubRing
-	twiddles []*twiddles
-	barrett  [][2]uint64
+	path     vector.Path
+	// arithmetic[l] is that modulo the l-th modulus, on the path.
+	arithmetic []vector.Modulus
+	barrett    [][2]uint64
 	// word[l][k] = 2^(64 k) modulo the l-th modulus, to reduce integers of many words.
 	word [][]uint64
 	// inverse[l][j] = 1 / moduli[j] modulo moduli[l] for j < l (Garner's method).
@@ -78,14 +80,9 @@ var (
 // Get returns the ring of that name.
 func Get(name string) (*Ring, error) {
 	ringsOnce.Do(func() {
-		rings = map[string]*Ring{}
-		for _, parameters := range Table {
-			made, err := newRing(parameters)
-			if err != nil {
-				ringsErr = err
-				return
-			}
-			rings[parameters.Name] = made
+		var path vector.Path
+		if path, ringsErr = vector.Chosen(); ringsErr == nil {
+			rings, ringsErr = newRings(path)
 		}
 	})
 	if ringsErr != nil {
@@ -98,6 +95,21 @@ func Get(name string) (*Ring, error) {
 	return found, nil
 }
 
+func newRings(path vector.Path) (map[string]*Ring, error) {
+	rings := map[string]*Ring{}
+	for _, parameters := range Table {
+		made, err := newRing(parameters, path)
+		if err != nil {
+			return nil, err
+		}
+		rings[parameters.Name] = made
+	}
+	return rings, nil
+}
+
+// Path is how the ring computes; it was chosen when the first ring was asked for.
+func (r *Ring) Path() string { return r.path.Name }
+
 // LogQ is the width of the modulus in bits.
 func (p Parameters) LogQ() float64 {
 	bits := 0.0
@@ -107,17 +119,15 @@ func (p Parameters) LogQ() float64 {
 	return bits
 }
 
-func newRing(parameters Parameters) (*Ring, error) {
+func newRing(parameters Parameters, path vector.Path) (*Ring, error) {
 	base, err := ring.NewRing(1<<parameters.LogN, parameters.Moduli)
 	if err != nil {
 		return nil, err
 	}
-	r := &Ring{Parameters: parameters, N: base.N(), Limbs: len(parameters.Moduli)}
+	r := &Ring{Parameters: parameters, N: base.N(), Limbs: len(parameters.Moduli), path: path}
 	for _, sub := range base.SubRings {
-		r.sub = append(r.sub, sub)
-		constant := [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]}
-		r.barrett = append(r.barrett, constant)
-		r.twiddles = append(r.twiddles, newTwiddles(sub, constant))
+		r.barrett = append(r.barrett, [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]})
+		r.arithmetic = append(r.arithmetic, path.New(sub))
 	}
 	r.precomputeWords()
 	r.precomputeGarner()
@@ -172,15 +182,3 @@ func (r *Ring) wiped(poly *[]uint64) {
 
 // limb is the part of a polynomial modulo the l-th modulus.
 func (r *Ring) limb(poly []uint64, l int) []uint64 { return poly[l*r.N : (l+1)*r.N : (l+1)*r.N] }
-
-func (r *Ring) ntt(poly []uint64) {
-	for l, t := range r.twiddles {
-		t.ntt(r.limb(poly, l))
-	}
-}
-
-func (r *Ring) intt(poly []uint64) {
-	for l, t := range r.twiddles {
-		t.intt(r.limb(poly, l))
-	}
-}

@@ -84,7 +84,33 @@ def test_the_shipped_table_knows_every_ring() -> None:
     shipped = rates.shipped()
     assert set(shipped.rings) == set(product.rings())
     assert "came with the package" in shipped.origin
+    assert f"(vector path {shipped.path})" in shipped.origin
     assert rates.current() == shipped
+
+
+@pytest.mark.parametrize(
+    ("path", "serves"), [("ifma", "ifma"), ("avx2", "avx2"), ("scalar", "scalar"), ("neon", "avx2")]
+)
+def test_every_path_has_a_shipped_table_or_the_nearest(
+    monkeypatch: pytest.MonkeyPatch, path: str, serves: str
+) -> None:
+    monkeypatch.setattr(rates, "vector_path", lambda: path)
+    assert rates.shipped().path == serves
+
+
+def test_measured_tables_of_other_paths_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(rates.FILE_VARIABLE, str(tmp_path / "table.json"))
+    tables = {
+        name: msgspec.structs.replace(rates.shipped(), path=name, cores=cores, origin="measured")
+        for name, cores in (("avx2", 5), ("scalar", 7))
+    }
+    for table in tables.values():
+        rates.store(table)
+    for name, table in tables.items():
+        monkeypatch.setattr(rates, "vector_path", lambda name=name: name)
+        assert rates.current() == table
+    monkeypatch.setattr(rates, "vector_path", lambda: "ifma")
+    assert "came with the package" in rates.current().origin
 
 
 def test_a_measured_table_is_preferred_and_a_broken_one_refused(
@@ -94,7 +120,7 @@ def test_a_measured_table_is_preferred_and_a_broken_one_refused(
     mine = msgspec.structs.replace(rates.shipped(), cores=7, origin="measured")
     path = rates.store(mine)
     assert rates.current() == mine
-    path.write_text("{}")
+    path.write_text('{"cores": 2}')  # how a table of 0.1.0 begins
     with pytest.raises(DataError, match="not a table"):
         rates.current()
 

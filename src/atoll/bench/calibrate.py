@@ -56,7 +56,7 @@ def _series(work: Callable[[], object], times: int) -> float:
 def calibrate() -> Rates:
     """The whole table."""
     with one_blas_thread:
-        return Rates(cores(), {ring.name: _ring(ring) for ring in _rings()}, _python())
+        return Rates(cores(), go.vector_path(), {ring.name: _ring(ring) for ring in _rings()}, _python())
 
 
 def _rings() -> Iterator[Ring]:

@@ -89,7 +89,7 @@ def calibrate(as_json: JsonOption = False) -> None:
     """Measure what the steps of SF-PCA cost here, for the predictions of atoll review.
 
     Takes some seconds; best while nothing else runs. The table is kept in the user's data folder, or in
-    the file that $ATOLL_CALIBRATION names.
+    the file that $ATOLL_CALIBRATION names, one for each vector path ($ATOLL_VECTOR chooses it).
     """
     import msgspec
 
@@ -109,7 +109,7 @@ def _show_rates(rates: Rates) -> None:
     import msgspec
 
     names = tuple(rates.rings)
-    title = "Processor microseconds: per polynomial + per 1,000 entries"
+    title = f"Processor microseconds: per polynomial + per 1,000 entries (vector path: {rates.path})"
     table = console.table("step", *names, right=names, title=title)
     rings = {name: msgspec.structs.asdict(ring) for name, ring in rates.rings.items()}
     for step in rings[names[0]]:

@@ -32,9 +32,12 @@ MAX_WORDS: Final = 8
 POINTS: Final = 2
 """Fingerprints of a message modulo each modulus: together they are met by chance once in 2^80 tries."""
 KEPT_RIGHT_BYTES: Final = 1 << 23
+VECTOR_VARIABLE: Final = "ATOLL_VECTOR"
 _MODULUS_BITS: Final = 52
 
 golib.declare("""
+int32_t atoll_vector_path(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
+int32_t atoll_vector_paths(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
 int32_t atoll_product_table(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
 int32_t atoll_product_noise_bits(uint32_t, uint32_t, uint32_t, uint64_t*, char*, uint64_t);
 int32_t atoll_product_secret(uint32_t, uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
@@ -138,9 +141,36 @@ class Clearing:
         return (self.mask_bits - self.truncate + MAX_PARTIES.bit_length() + 1) // 64 + 1
 
 
+def vector_paths() -> tuple[str, ...]:
+    """The ways to compute that this machine has, the fastest first; see go/vector."""
+    return tuple(_name("atoll_vector_paths").split(","))
+
+
+@cache
+def vector_path() -> str:
+    """The way that is taken: the fastest one, or that which the variable ``ATOLL_VECTOR`` names.
+
+    It is chosen once, when the library is first used; messages are the same bytes on all of them.
+    """
+    try:
+        return _name("atoll_vector_path")
+    except ParameterError as problem:
+        raise ParameterError(
+            problem.message, hint=f"leave {VECTOR_VARIABLE} out, or set it to auto"
+        ) from problem
+
+
+def _name(function: str) -> str:
+    length = golib.ffi.new("uint64_t*")
+    room, pointer, size = golib.bytes_out(64)
+    golib.call(function, pointer, size, length)
+    return room[: int(length[0])].tobytes().decode()
+
+
 @cache
 def rings() -> dict[str, Ring]:
     """The parameter table by name; see go/product/table.go."""
+    vector_path()  # its error says what to do
     length = golib.ffi.new("uint64_t*")
     golib.call("atoll_product_table", golib.ffi.NULL, 0, length)
     room = golib.bytes_out(int(length[0]))

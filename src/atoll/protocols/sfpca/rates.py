@@ -1,6 +1,7 @@
 """What the steps of the primitive cost on a machine: processor seconds per polynomial, entry and byte.
 
-``atoll bench calibrate`` measures them; a table that comes with the package serves until then.
+``atoll bench calibrate`` measures them, on the vector path in use; tables that come with the package, one for
+each path that was at hand, serve until then.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from atoll.crypto.hazmat.product import vector_path
 from atoll.errors import DataError
 
 FILE_VARIABLE = "ATOLL_CALIBRATION"
-SHIPPED = "a table that came with the package; 'atoll bench calibrate' measures this machine"
+SHIPPED = (
+    "a table that came with the package (vector path {path}); 'atoll bench calibrate' measures this machine"
+)
+NEAREST = ("avx2", "scalar")
+"""Whose shipped table serves a path that has none of its own, the first that there is."""
 
 
 class Rate(NamedTuple):
@@ -90,9 +96,15 @@ class Rates(msgspec.Struct, frozen=True):
     """A machine, as the planner sees it."""
 
     cores: int
+    path: str
+    """The vector path of the Go library (see go/vector)."""
     rings: dict[str, RingRates]
     python: PythonRates
     origin: str = "measured on this machine"
+
+
+Tables = dict[str, Rates]
+"""One for each path."""
 
 
 def file() -> Path:
@@ -105,28 +117,43 @@ def file() -> Path:
 
 
 def store(rates: Rates) -> Path:
-    """Keep a measured table for the planner."""
+    """Keep a measured table for the planner, beside those of other paths."""
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(rates)))
+    try:
+        others = _read(path.read_bytes()) if path.is_file() else {}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        others = {}  # of another version, or broken: written anew
+    tables = {**others, rates.path: rates}
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(tables.items())))))
     return path
 
 
 def current() -> Rates:
-    """The table measured on this machine, or the one that came with the package."""
+    """The table measured on this machine for the path in use, or one that came with the package."""
     path = file()
     if not path.is_file():
         return shipped()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Rates)
+        measured = _read(path.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise DataError(
             f"{path} is not a table of this version", hint="atoll bench calibrate writes it anew"
         ) from problem
+    return measured.get(vector_path()) or shipped()
 
 
-@lru_cache(maxsize=1)
 def shipped() -> Rates:
-    """The table that came with the package."""
-    text = resources.files("atoll.protocols.sfpca").joinpath("rates.json").read_bytes()
-    return msgspec.structs.replace(msgspec.json.decode(text, type=Rates), origin=SHIPPED)
+    """The table that came with the package, for the path in use or the nearest to it."""
+    return _shipped(vector_path())
+
+
+@lru_cache(maxsize=4)
+def _shipped(path: str) -> Rates:
+    tables = _read(resources.files("atoll.protocols.sfpca").joinpath("rates.json").read_bytes())
+    found = tables[next(name for name in (path, *NEAREST) if name in tables)]
+    return msgspec.structs.replace(found, origin=SHIPPED.format(path=found.path))
+
+
+def _read(text: bytes) -> Tables:
+    return msgspec.json.decode(text, type=Tables)

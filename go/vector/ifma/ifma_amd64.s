@@ -5,9 +5,9 @@
 // halves cancel. It lies in (-q, q); adding q where it is negative is an unsigned
 // minimum. Z0 = factor, Z1 = q, Z2 = 1/q modulo 2^52.
 
-// func forwardIFMA(x, y *uint64, count int, w, q, inverse uint64)
+// func Forward(x, y *uint64, count int, w, q, inverse uint64)
 // x, y = x + w y, x - w y
-TEXT ·forwardIFMA(SB), NOSPLIT, $0-48
+TEXT ·Forward(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), SI
 	MOVQ y+8(FP), DI
 	MOVQ count+16(FP), CX
@@ -44,9 +44,9 @@ forward:
 	VZEROUPPER
 	RET
 
-// func backwardIFMA(x, y *uint64, count int, w, q, inverse uint64)
+// func Backward(x, y *uint64, count int, w, q, inverse uint64)
 // x, y = x + y, w (x - y)
-TEXT ·backwardIFMA(SB), NOSPLIT, $0-48
+TEXT ·Backward(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), SI
 	MOVQ y+8(FP), DI
 	MOVQ count+16(FP), CX
@@ -83,9 +83,9 @@ backward:
 	VZEROUPPER
 	RET
 
-// func scaleIFMA(x *uint64, count int, w, q, inverse uint64)
+// func Scale(x *uint64, count int, w, q, inverse uint64)
 // x = w x
-TEXT ·scaleIFMA(SB), NOSPLIT, $0-40
+TEXT ·Scale(SB), NOSPLIT, $0-40
 	MOVQ x+0(FP), SI
 	MOVQ count+8(FP), CX
 	VPBROADCASTQ w+16(FP), Z0
@@ -112,9 +112,9 @@ scale:
 	VZEROUPPER
 	RET
 
-// func accumulateIFMA(high0, low0, high1, low1, x, y, b *uint64, count int)
+// func Accumulate(high0, low0, high1, low1, x, y, b *uint64, count int)
 // low += lo(x b), high += hi(x b), both halves of 52 bits; the same for y.
-TEXT ·accumulateIFMA(SB), NOSPLIT, $0-64
+TEXT ·Accumulate(SB), NOSPLIT, $0-64
 	MOVQ high0+0(FP), R8
 	MOVQ low0+8(FP), R9
 	MOVQ high1+16(FP), R10
@@ -273,9 +273,9 @@ GLOBL odd<>(SB), RODATA|NOPTR, $64
 	VPADDQ Z1, out, Z10; \
 	VPMINUQ Z10, out, out
 
-// func forwardTailIFMA(p *uint64, pairs int, roots *uint64, q, inverse uint64)
+// func ForwardTail(p *uint64, pairs int, roots *uint64, q, inverse uint64)
 // The last three steps, on sixteen residues at a time; three vectors of roots each.
-TEXT ·forwardTailIFMA(SB), NOSPLIT, $0-40
+TEXT ·ForwardTail(SB), NOSPLIT, $0-40
 	MOVQ p+0(FP), SI
 	MOVQ pairs+8(FP), CX
 	MOVQ roots+16(FP), DX
@@ -322,9 +322,9 @@ forward_tail:
 	VZEROUPPER
 	RET
 
-// func backwardTailIFMA(p *uint64, pairs int, roots *uint64, q, inverse uint64)
+// func BackwardTail(p *uint64, pairs int, roots *uint64, q, inverse uint64)
 // The first three steps back.
-TEXT ·backwardTailIFMA(SB), NOSPLIT, $0-40
+TEXT ·BackwardTail(SB), NOSPLIT, $0-40
 	MOVQ p+0(FP), SI
 	MOVQ pairs+8(FP), CX
 	MOVQ roots+16(FP), DX
@@ -371,9 +371,9 @@ backward_tail:
 	VZEROUPPER
 	RET
 
-// func multiplyIFMA(out, x, y *uint64, count int, q, inverse uint64)
+// func Multiply(out, x, y *uint64, count int, q, inverse uint64)
 // out = x y / 2^52
-TEXT ·multiplyIFMA(SB), NOSPLIT, $0-48
+TEXT ·Multiply(SB), NOSPLIT, $0-48
 	MOVQ out+0(FP), R8
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DI
@@ -394,9 +394,9 @@ multiply:
 	VZEROUPPER
 	RET
 
-// func multiplyAddIFMA(sum, x, y *uint64, count int, q, inverse uint64)
+// func MultiplyAdd(sum, x, y *uint64, count int, q, inverse uint64)
 // sum = sum + x y / 2^52
-TEXT ·multiplyAddIFMA(SB), NOSPLIT, $0-48
+TEXT ·MultiplyAdd(SB), NOSPLIT, $0-48
 	MOVQ sum+0(FP), R8
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DI
@@ -419,9 +419,9 @@ multiply_add:
 	VZEROUPPER
 	RET
 
-// func multiplySubIFMA(sum, x, y *uint64, count int, q, inverse uint64)
+// func MultiplySub(sum, x, y *uint64, count int, q, inverse uint64)
 // sum = sum - x y / 2^52
-TEXT ·multiplySubIFMA(SB), NOSPLIT, $0-48
+TEXT ·MultiplySub(SB), NOSPLIT, $0-48
 	MOVQ sum+0(FP), R8
 	MOVQ x+8(FP), SI
 	MOVQ y+16(FP), DI
@@ -444,9 +444,9 @@ multiply_sub:
 	VZEROUPPER
 	RET
 
-// func accumulate4IFMA(high0, low0, high1, low1, x, y, b *uint64, count, left, right int)
-// accumulateIFMA for four blocks, `left` bytes apart in x and y and `right` bytes in b.
-TEXT ·accumulate4IFMA(SB), NOSPLIT, $0-80
+// func Accumulate4(high0, low0, high1, low1, x, y, b *uint64, count, left, right int)
+// Accumulate for four blocks, `left` bytes apart in x and y and `right` bytes in b.
+TEXT ·Accumulate4(SB), NOSPLIT, $0-80
 	MOVQ high0+0(FP), R8
 	MOVQ low0+8(FP), R9
 	MOVQ high1+16(FP), R10

@@ -1,0 +1,107 @@
+package product
+
+import (
+	"atoll/core/parallel"
+	"atoll/core/vector"
+)
+
+// fallsIntoParts tells whether right sides are all streamed, of single words and short enough that
+// sumOfParts can make a product, on a path that has it.
+func (r *Ring) fallsIntoParts(terms []Term) bool {
+	if _, can := r.arithmetic[0].(vector.Parted); !can {
+		return false
+	}
+	for _, term := range terms {
+		right := term.Right
+		if right.source == nil || !right.narrow || right.layout.BlockInner*right.layout.BlockCols > vector.PartMax {
+			return false
+		}
+	}
+	return true
+}
+
+// partWords bounds the coefficients that are laid out at a time, unless one column of blocks has more: 32 MB.
+var partWords = 4 << 20
+
+// sumOfParts is sumOfStreamed one part of the transforms and one modulus at a time, for many columns of blocks:
+// all of the left side that meets them stays in the cache.
+func (r *Ring) sumOfParts(c0, c1 []uint64, terms []Term, y Layout) error {
+	size, inner := vector.PartMin, 0
+	for size < y.BlockInner*y.BlockCols {
+		size *= 2
+	}
+	for _, term := range terms {
+		inner += term.Right.layout.innerBlocks()
+	}
+	cols := min(max(1, partWords/(inner*size)), y.colBlocks())
+	small := takeWords(cols * inner * size)
+	defer giveWords(small)
+	parts := r.N / size
+	steps := parts * r.Limbs
+	rooms := make([]*vector.PartSums, parallel.Workers(steps))
+	for i := range rooms {
+		rooms[i] = vector.NewPartSums(size, y.rowBlocks())
+	}
+	for from := 0; from < y.colBlocks(); from += cols {
+		to := min(from+cols, y.colBlocks())
+		err := parallel.Run(to-from, func(_, i int) error {
+			place := small[i*inner*size : (i+1)*inner*size]
+			for _, term := range terms {
+				place = term.Right.coefficients(place, from+i, size)
+			}
+			return nil
+		})
+		if err == nil {
+			err = parallel.Run(steps, func(worker, step int) error {
+				r.sumOfPart(c0, c1, terms, small, y, from, to, rooms[worker], step/parts, step%parts)
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sumOfPart fills one part modulo the l-th modulus of the results in columns [from, to).
+func (r *Ring) sumOfPart(
+	c0, c1 []uint64, terms []Term, small []uint64, y Layout, from, to int, sums *vector.PartSums, l, part int,
+) {
+	m, length, at := r.arithmetic[l].(vector.Parted), r.Limbs*r.N, l*r.N+part*sums.Size
+	for col := from; col < to; col++ {
+		sums.Start(part)
+		for _, term := range terms {
+			inner := term.Right.layout.innerBlocks()
+			m.AddParts(sums, small, sums.Size, term.Left.c0[at:], term.Left.c1[at:], length, inner)
+			small = small[inner*sums.Size:]
+		}
+		for row := range y.rowBlocks() {
+			out := (row*y.colBlocks()+col)*length + at
+			m.ReduceParts(c0[out:], c1[out:], sums, row)
+		}
+	}
+}
+
+// coefficients lays out one column of blocks, `size` coefficients each, which serve every modulus, and gives the
+// place after them.
+func (b *Right) coefficients(place []uint64, colBlock, size int) []uint64 {
+	y, x := b.layout, b.source
+	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
+	for innerBlock := range y.innerBlocks() {
+		innerFrom, innerTo := span(innerBlock, y.BlockInner, y.Inner)
+		block := place[:size]
+		clear(block)
+		for k := colFrom; k < colTo; k++ {
+			for j := innerFrom; j < innerTo; j++ {
+				row, col := j, k
+				if b.turned {
+					row, col = k, j
+				}
+				block[y.right(j-innerFrom, k-colFrom)] = vector.Small(int64(x.Data[row*x.Cols+col]))
+			}
+		}
+		place = place[size:]
+	}
+	return place
+}

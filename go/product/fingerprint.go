@@ -5,6 +5,7 @@ import (
 
 	"atoll/core/fault"
 	"atoll/core/parallel"
+	"atoll/core/vector"
 )
 
 // Points is how many fingerprints are taken of every message: one alone, modulo a
@@ -53,7 +54,7 @@ func (f *Fingerprint) Of(out []uint64, r *Ring, data []byte, count int) error {
 	if len(out) != Points*r.Limbs {
 		return fault.New(fault.Argument, "a fingerprint has %d residues", Points*r.Limbs)
 	}
-	size := packedSize(count)
+	size := vector.PackedSize(count)
 	block := r.Limbs * size
 	if count < 1 || len(data) == 0 || len(data)%block != 0 {
 		return fault.New(fault.Message, "a message has %d bytes, not a multiple of %d", len(data), block)
@@ -80,8 +81,8 @@ func (f *Fingerprint) limb(out []uint64, r *Ring, l int, data []byte, count int)
 	for from := 0; from < count; from += chunk {
 		part := room[:min(chunk, count-from)]
 		start := from / 2 * 13
-		if err := unpack(part, data[start:start+packedSize(len(part))], q); err != nil {
-			return err
+		if !r.arithmetic[l].Unpack(part, data[start:start+vector.PackedSize(len(part))]) {
+			return errLarge()
 		}
 		for p := range Points {
 			high, low := inner(part, f.coefficients[p][:len(part)])

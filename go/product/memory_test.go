@@ -68,7 +68,7 @@ func watchedRing(t *testing.T, name string) (*Ring, *[]*[]uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRing(known.Parameters)
+	r, err := newRing(known.Parameters, known.path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func (r *Ring) sumOfParts(c0, c1 []uint64, terms []Term, y Layout) error {
 	}
 	cols := min(max(1, partWords/(inner*size)), y.colBlocks())
 	small := takeWords(cols * inner * size)
-	defer giveWords(small)
+	defer wipeWords(small) // a party's own numbers
 	parts := r.N / size
 	steps := parts * r.Limbs
 	rooms := make([]*vector.PartSums, parallel.Workers(steps))

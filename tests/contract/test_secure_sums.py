@@ -206,7 +206,7 @@ def test_more_leaving_than_allowed_is_an_error_that_names_them() -> None:
         atoll.secure_sum(vectors, "masks", dropouts=1, engine=engine)
 
 
-@pytest.mark.parametrize("method", ["shares", "masks"])
+@pytest.mark.parametrize("method", ["shares", "masks", "mix"])
 def test_without_dropouts_a_leaving_contributor_ends_the_run(method: str) -> None:
     engine = LocalEngine(faults=Faults(crash={"island-1/contributor": 2}))
     with pytest.raises(PartyLeft, match="island-1/contributor left before sending"):

@@ -40,7 +40,7 @@ from atoll.secure_sums.base import (
     check_block,
     check_round,
 )
-from atoll.secure_sums.masks import gen_masked, pair_seed, public_key
+from atoll.secure_sums.masks import gen_masked, pair_seeds, public_key
 from atoll.secure_sums.mix.elgamal import ElGamal
 from atoll.secure_sums.mix.form import Batch, Form, Hop, Wrapped, check_batch
 from atoll.secure_sums.mix.layers import Onions, mark
@@ -252,11 +252,8 @@ class Mix(SecureSum):
                 raise MessageError(f"{sender} is in another session, or sums for other receivers")
             self._form.check_key(message.layer, self._key_context(sender))
         self._keys = {me: layer} | {sender: message.layer for sender, message in arrived.items()}
-        self._seeds = {
-            self._number[a]: pair_seed(mask, message.mask)
-            for a, message in arrived.items()
-            if a in self._number and me in self._number
-        }
+        masking = {a: message.mask for a, message in arrived.items() if {a, me} <= self._number.keys()}
+        self._seeds = {self._number[a]: seed for a, seed in pair_seeds(mask, masking, me).items()}
 
     def _key_context(self, owner: Address) -> str:
         return f"{self.session}/{owner}"

@@ -20,10 +20,13 @@ _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 _TOGETHER = dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"), "east asian")
 # Scripts that are written today. Among the others are some whose letters are drawn like Latin capitals:
 # all of "COHORT" can be written in Lisu.
-_SCRIPTS = frozenset(
-    "LATIN GREEK CYRILLIC ARMENIAN GEORGIAN HEBREW ARABIC SYRIAC THAANA ETHIOPIC DEVANAGARI BENGALI GURMUKHI "
-    "GUJARATI ORIYA TAMIL TELUGU KANNADA MALAYALAM SINHALA THAI LAO TIBETAN MYANMAR KHMER MONGOLIAN".split()
-) | set(_TOGETHER)
+# fmt: off
+_SCRIPTS = frozenset({
+    *_TOGETHER, "LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "GEORGIAN", "HEBREW", "ARABIC", "SYRIAC",
+    "THAANA", "ETHIOPIC", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU",
+    "KANNADA", "MALAYALAM", "SINHALA", "THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER", "MONGOLIAN",
+})
+# fmt: on
 # Of the Latin letters beyond ASCII: these, and others that are a letter with an accent. The rest (phonetic
 # ones, clicks, small capitals) are lookalikes more than letters.
 _LATIN = range(0x00C0, 0x0180)
@@ -54,8 +57,8 @@ def canonical(identity: str) -> str:
 
 def _key(shown: str) -> str:
     folded = unicodedata.normalize("NFKC", shown.casefold())
-    # The only letter of Turkish that differs from an ASCII one by a dot alone; capital eth and D with a stroke
-    # look the same.
+    # The only letter of Turkish that differs from an ASCII one by a dot alone. Capital eth and D with a
+    # stroke look the same.
     for one, other in (("\u0131", "i"), ("i\u0307", "i"), ("\u00f0", "\u0111")):
         folded = folded.replace(one, other)
     return " ".join(folded.split())

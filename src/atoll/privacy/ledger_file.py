@@ -123,7 +123,7 @@ def open_file(path: Path) -> sqlite3.Connection:
             hint=f"{command(path, 'init')} makes one; in a copied folder, name the ledger of the original",
         )
     if path.stat().st_nlink > 1:
-        # Each name would have a write-ahead log of its own: debits under the one are not seen under the other.
+        # Each name would have a write-ahead log of its own: debits under one are not seen under the other.
         raise PrivacyError(
             f"the ledger {path} has a second name (a hard link)",
             hint="find it (find -samefile) and remove it; a symbolic link does no harm",

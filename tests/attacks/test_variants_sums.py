@@ -22,7 +22,7 @@ from atoll.fixedpoint import Limbs
 from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.mechanisms import Crowd
-from atoll.protocols import handshake, protocol_of
+from atoll.protocols import checked, handshake, protocol_of
 from atoll.runtime.local import LocalEngine
 from atoll.runtime.replay import replay
 from atoll.secure_sums import masks
@@ -251,3 +251,19 @@ def test_labels_and_names_that_look_like_a_column_are_refused(asked: tuple[str, 
     with pytest.raises(MessageError):
         handshake.check_agreed(handshake.AgreedColumns(asked, True), own, ("a", "b"), "x", hub)
     handshake.check_agreed(handshake.AgreedColumns(("a", "b"), True), own, ("a", "b"), "x", hub)
+
+
+# ---- components: nearly orthonormal is not orthonormal ----
+
+
+def test_components_that_carry_a_little_of_a_row_are_refused() -> None:
+    """Everybody projects with them; a thousandth of a chosen direction can be told from rounding."""
+    server = Address("hub", "server")
+    components = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))[0][:2]
+    checked.check_components(components, 2, 5, server)
+    checked.check_components(components * (1 + 1e-9), 2, 5, server)
+    for small in (1e-5, 1e-3):
+        tilted = components + small * np.outer([0.0, 1.0], components[0])
+        for wrong in (tilted, components * (1 + small)):
+            with pytest.raises(MessageError, match="not orthonormal"):
+                checked.check_components(wrong, 2, 5, server)

@@ -168,6 +168,60 @@ func TestLayersComeOffOneByOne(t *testing.T) {
 	}
 }
 
+// Two pieces or two hops under one scalar could be compared.
+func TestEveryCiphertextHasAScalarOfItsOwn(t *testing.T) {
+	all := parties(t, 2)
+	const columns = 8
+	batch, out := make([]byte, columns*CipherSize), make([]byte, columns*CipherSize)
+	if err := Wrap(keysOf(all), make([]byte, columns*PieceSize), fresh(t), batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := Strip(all[1].secret, keysOf(all[:1]), 1, batch, fresh(t), out); err != nil { // one row: no permutation
+		t.Fatal(err)
+	}
+	wrapped, added := map[string]bool{}, map[string]bool{}
+	for i := 0; i < len(batch); i += CipherSize {
+		before, _ := decode(batch[i : i+ElementSize])
+		after, _ := decode(out[i : i+ElementSize])
+		var difference [ElementSize]byte
+		encode(difference[:], new(edwards25519.Point).Subtract(after, before))
+		wrapped[string(batch[i:i+ElementSize])], added[string(difference[:])] = true, true
+	}
+	if len(wrapped) != columns || len(added) != columns {
+		t.Errorf("%d and %d scalars for %d ciphertexts", len(wrapped), len(added), columns)
+	}
+}
+
+func TestColumnsMoveApart(t *testing.T) {
+	all := parties(t, 2)
+	const items, columns = 16, 4
+	pieces := make([]byte, items*columns*PieceSize)
+	for i := range items * columns {
+		pieces[i*PieceSize] = byte(i / columns) // its row
+	}
+	batch, out := make([]byte, items*columns*CipherSize), make([]byte, items*columns*CipherSize)
+	if err := Wrap(keysOf(all), pieces, fresh(t), batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := Strip(all[1].secret, keysOf(all[:1]), items, batch, fresh(t), out); err != nil {
+		t.Fatal(err)
+	}
+	if err := Read(all[0].secret, out, pieces); err != nil {
+		t.Fatal(err)
+	}
+	orders := map[[items]byte]bool{}
+	for column := range columns {
+		var order [items]byte
+		for row := range items {
+			order[row] = pieces[(row*columns+column)*PieceSize]
+		}
+		orders[order] = true
+	}
+	if len(orders) != columns { // two equal ones of 16!: never
+		t.Errorf("%d permutations of %d columns", len(orders), columns)
+	}
+}
+
 func TestProofsOfPossession(t *testing.T) {
 	one := parties(t, 1)[0]
 	if err := CheckKey(one.public, []byte("context")); err != nil {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -9,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,14 @@ def accepted_before(identity: str) -> bool:
         ("Cohort\u2010a", "HYPHEN (U+2010)"),
         ("Cohort\u0329", "COMBINING VERTICAL LINE BELOW"),
         ("\u0441\u043e\u0441\u043e", "CYRILLIC SMALL LETTER ES"),  # all of it Cyrillic, and reads "coco"
+        ("\u0441\u043e\u0451", "CYRILLIC SMALL LETTER ES"),  # with an accent, and reads "coë"
+        ("\u03bf\u03af\u03bf", "GREEK SMALL LETTER OMICRON"),  # "oío"
+        ("\u0570\u0585\u057d\u0578", "ARMENIAN SMALL LETTER HO"),  # "houn"
+        ("\ua4da\ua4f3\ua4e7\ua4f3\ua4e3\ua4d4", "LISU LETTER CA"),  # "COHORT"
+        ("\u13a0\u13a0", "CHEROKEE LETTER A"),  # "DD"
+        ("Cohort \u01c0", "LATIN LETTER DENTAL CLICK"),  # "Cohort l"
+        ("Co\u0138", "LATIN SMALL LETTER KRA"),
+        ("\u0237", "LATIN SMALL LETTER DOTLESS J"),
     ],
 )
 def test_what_only_looks_like_the_name_was_a_new_account_and_is_refused(
@@ -107,11 +117,29 @@ def test_another_way_to_write_the_name_is_the_same_account(same: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Straße-Süd", "Ελληνικός", "рак лёгких", "Кардиология 2024", "東京コホート", "환자군", "दिल्ली"]
+    "name",
+    [
+        "Straße-Süd",
+        "Ελληνικός",
+        "рак лёгких",
+        "Кардиология 2024",
+        "東京コホート",
+        "환자군",
+        "दिल्ली",
+        "Bệnh nhân ung thư",
+        "Łódź",
+        "Iași",
+        "Երևան",
+        "ירושלים",
+    ],
 )
 def test_names_of_other_scripts_are_fine(name: str) -> None:
     assert canonical(name) == canonical(name.upper())
     assert canonical("strasse-süd") == canonical("Straße-Süd")
+
+
+def test_capital_eth_and_d_with_a_stroke_are_one_letter() -> None:
+    assert canonical("\u00d0ATA") == canonical("\u0110ATA") == canonical("\u0111ata")
 
 
 @given(st.text(max_size=12))
@@ -160,6 +188,39 @@ def atoll_moved(path: Path) -> None:
     from atoll.privacy import ledger_file
 
     ledger_file.moved(path)
+
+
+def test_a_second_name_of_the_file_is_no_second_account(tmp_path: Path) -> None:
+    """Under another name SQLite has another write-ahead log: what is in the first one is not seen."""
+    folder = spent_folder(tmp_path / "study")
+    with Ledger(folder / "ledger.db") as ledger:
+        ledger.set_budget("cohort", 2.0, 1e-5)
+        ledger.debit("cohort", "r2", ONE)
+        os.link(folder / "ledger.db", folder / "second.db")
+        count = "import sqlite3; print(*sqlite3.connect('second.db').execute('SELECT count(*) FROM debit'))"
+        seen = subprocess.run([sys.executable, "-c", count], cwd=folder, capture_output=True, check=True)
+        assert seen.stdout == b"(1,)\n"  # another process sees one debit of two
+        with pytest.raises(PrivacyError, match="has a second name"):
+            Ledger(folder / "second.db")
+        assert ledger.account("cohort").releases == 2
+    (folder / "second.db").unlink()
+    (folder / "linked.db").symlink_to(folder / "ledger.db")
+    with Ledger(folder / "ledger.db") as ledger, Ledger(folder / "linked.db") as linked:
+        ledger.set_budget("cohort", 3.0, 1e-5)
+        ledger.debit("cohort", "r3", ONE)
+        assert linked.account("cohort").releases == 3
+
+
+def test_a_copy_on_another_disk_with_the_same_number_is_a_copy(tmp_path: Path) -> None:
+    """Files of two disks may have one number (an inode); the original, which is still there, tells."""
+    folder = spent_folder(tmp_path / "study")
+    copy = Path(shutil.copy(folder / "ledger.db", tmp_path / "copy.db"))
+    with closing(sqlite3.connect(copy)) as connection:
+        place = json.dumps((str(folder / "ledger.db"), copy.stat().st_ino)).encode()
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'place'", (place,))
+        connection.commit()
+    with pytest.raises(PrivacyError, match="is a copy of"):
+        Ledger(copy)
 
 
 def test_a_ledger_that_was_moved_keeps_what_was_spent(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 import atoll
 from atoll import fixedpoint, randomness
@@ -184,6 +185,79 @@ def test_no_block_is_the_same_on_both_sides_of_a_hop(form: Form) -> None:
             {item[k : k + 16] for item in side for k in range(0, len(item), 16)} for side in (before, after)
         ]
         assert not blocks[0] & blocks[1]
+
+
+# ---- nothing is drawn twice ----
+
+
+def inputs(form: str, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What one island hands in for three values in three orders, as single ciphertexts."""
+    sent: list[bytes] = []
+    wrap = mix.Mix._prepare
+
+    def noting(self: mix.Mix, *args: Any) -> Any:
+        wrapped = wrap(self, *args)
+        if self.net.me == self.contributors[0]:
+            sent.extend(item for part in wrapped for item in part.items)
+        return wrapped
+
+    monkeypatch.setattr(mix.Mix, "_prepare", noting)
+    atoll.secure_sum([np.arange(3.0)] * N, "mix", form=form, parallel=True)
+    return sent
+
+
+def test_every_onion_has_keys_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nonce is fixed: two layers under one ephemeral key would show the difference of their contents."""
+    _, _, batches = chain(Onions(), 6)
+    for found in ([item for batch in batches for item in batch], inputs("onion", monkeypatch)):
+        assert len({item[1:33] for item in found}) == len(found) > N
+
+
+def test_every_elgamal_piece_has_a_scalar_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ciphertexts with one first half: the quotient of the others is that of the pieces."""
+    items = inputs("elgamal", monkeypatch)
+    firsts = [item[k : k + 32] for item in items for k in range(0, len(item), 64)]
+    assert len(set(firsts)) == len(firsts) == 3 * S * 2
+
+
+def test_every_block_is_blinded_and_every_order_shuffled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    blinded, seeds = [], []
+    cut, strip = mix.cut, Onions.strip
+
+    def cutting(values: Limbs, *args: Any) -> list[Limbs]:
+        blinded.append(values.tobytes())
+        return cut(values, *args)
+
+    def stripping(self: Onions, batch: Any, private: bytes, below: Any, hop: Hop, seed: bytes) -> Batch:
+        seeds.append(seed)
+        return strip(self, batch, private, below, hop, seed)
+
+    monkeypatch.setattr(mix, "cut", cutting)
+    monkeypatch.setattr(Onions, "strip", stripping)
+    monkeypatch.setattr(mix.Mix, "block_values", 3)
+    atoll.secure_sum([np.ones(6)] * N, "mix", parallel=True)
+    assert len(set(blinded)) == len(blinded) == 2 * N
+    assert len(set(seeds)) == len(seeds) == 2 * N * N  # two blocks, three orders, three hops
+
+
+def test_another_ones_key_and_proof_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = mix.Mix.exchange_keys
+
+    async def cheating(self: mix.Mix, arrived: Any) -> None:
+        first, *_, last = self.contributors
+        if self.net.me == last:
+            broadcast = self.net.broadcast
+
+            async def copied(to: Any, message: Any) -> None:
+                arrived.update(await self.net.gather(mix.MixKeys, [first]))
+                await broadcast(to, structs.replace(message, layer=arrived[first].layer))
+
+            monkeypatch.setattr(self.net, "broadcast", copied)
+        await honest(self, arrived)
+
+    monkeypatch.setattr(mix.Mix, "exchange_keys", cheating)
+    with pytest.raises(MessageError, match="proof of possession"):
+        atoll.secure_sum(VECTORS, "mix", form="elgamal")
 
 
 # ---- tampering ----

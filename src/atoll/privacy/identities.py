@@ -18,11 +18,24 @@ from atoll.errors import ParameterError
 _BLANK_LETTERS = frozenset("\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 # Writing systems that are used together, by the first words of their letters' names.
 _TOGETHER = dict.fromkeys(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"), "east asian")
-# Latin letters beyond these blocks (phonetic ones, small capitals) are lookalikes more than letters.
-_LATIN = (range(0x00C0, 0x0250), range(0x1E00, 0x1F00))
+# Scripts that are written today. Among the others are some whose letters are drawn like Latin capitals:
+# all of "COHORT" can be written in Lisu.
+# fmt: off
+_SCRIPTS = frozenset({
+    *_TOGETHER, "LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "GEORGIAN", "HEBREW", "ARABIC", "SYRIAC",
+    "THAANA", "ETHIOPIC", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU",
+    "KANNADA", "MALAYALAM", "SINHALA", "THAI", "LAO", "TIBETAN", "MYANMAR", "KHMER", "MONGOLIAN",
+})
+# fmt: on
+# Of the Latin letters beyond ASCII: these, and others that are a letter with an accent. The rest (phonetic
+# ones, clicks, small capitals) are lookalikes more than letters.
+_LATIN = range(0x00C0, 0x0180)
+_NO_LATIN = "\u0138"  # kra, a small k without its stem
+# Letters without accents that are drawn like Latin ones.
 _LIKE_LATIN = frozenset(
     "АВЕЅІЈКМНОРСТУХҮаеорсухіјѕһԁԛԝӏүѵ"  # Cyrillic
     "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαικνορυχγ"  # Greek
+    "ԼՍՕգզհոսցօյք"  # Armenian
 )
 
 
@@ -44,8 +57,11 @@ def canonical(identity: str) -> str:
 
 def _key(shown: str) -> str:
     folded = unicodedata.normalize("NFKC", shown.casefold())
-    # The only letter of Turkish that differs from an ASCII one by a dot alone.
-    return " ".join(folded.replace("\u0131", "i").replace("i\u0307", "i").split())
+    # The only letter of Turkish that differs from an ASCII one by a dot alone. Capital eth and D with a
+    # stroke look the same.
+    for one, other in (("\u0131", "i"), ("i\u0307", "i"), ("\u00f0", "\u0111")):
+        folded = folded.replace(one, other)
+    return " ".join(folded.split())
 
 
 def lenient(identity: str) -> str:
@@ -67,7 +83,7 @@ def _refuse_unseen(identity: str, character: str) -> None:
 def _refuse_lookalikes(shown: str) -> None:
     first: str | None = None
     foreign = [c for c in shown if not c.isascii()]
-    letters = [c for c in shown if c.isalpha()]
+    letters = [c for c in unicodedata.normalize("NFD", shown) if c.isalpha()]
     for character in shown:
         if character.isascii() and not character.isalpha():
             continue
@@ -83,12 +99,17 @@ def _refuse_lookalikes(shown: str) -> None:
 def _script(shown: str, character: str) -> str:
     """Of a letter or of a mark that belongs to one; anything else has no place in an identity."""
     script = unicodedata.name(character, "").split(" ")[0].split("-")[0]
-    latin = script == "LATIN" and not character.isascii()
     if unicodedata.category(character)[0] not in "LM" or script in ("COMBINING", "VARIATION", "MODIFIER"):
         raise _refused(shown, f"holds {_name(character)}, which is neither a letter nor an ASCII character")
-    if latin and not any(ord(character) in block for block in _LATIN):
+    if script not in _SCRIPTS or (script == "LATIN" and not _is_usual(character)):
         raise _refused(shown, f"holds {_name(character)}, which is easily taken for another letter")
     return _TOGETHER.get(script, script)
+
+
+def _is_usual(latin: str) -> bool:
+    """An ASCII letter, one of a European alphabet, or one of these with accents (as in Vietnamese)."""
+    base = unicodedata.normalize("NFD", latin)[0]
+    return base.isascii() or (ord(base) in _LATIN and base not in _NO_LATIN)
 
 
 def _name(character: str) -> str:

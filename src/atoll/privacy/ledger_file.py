@@ -122,6 +122,12 @@ def open_file(path: Path) -> sqlite3.Connection:
             f"there is no ledger {path}",
             hint=f"{command(path, 'init')} makes one; in a copied folder, name the ledger of the original",
         )
+    if path.stat().st_nlink > 1:
+        # Each name would have a write-ahead log of its own: debits under one are not seen under the other.
+        raise PrivacyError(
+            f"the ledger {path} has a second name (a hard link)",
+            hint="find it (find -samefile) and remove it; a symbolic link does no harm",
+        )
     try:
         path.chmod(0o600)  # nobody but the owner reads or writes it; its side files inherit the mode
         connection = sqlite3.connect(
@@ -142,11 +148,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         if read_version(connection, path) != VERSION:
             _under_lock(connection, lambda: _migrate(connection, path))
         _use_write_ahead_log(connection)
+        # A debit is on the disk when its transaction ends, not merely in the page cache.
+        connection.execute("PRAGMA synchronous = FULL")
+        _refuse_a_copy(connection, path)
     except sqlite3.DatabaseError as error:
         raise PrivacyError(f"{path} is not a ledger, or damaged: {error}") from error
-    # A debit is on the disk when its transaction ends, not merely in the page cache.
-    connection.execute("PRAGMA synchronous = FULL")
-    _refuse_a_copy(connection, path)
 
 
 def read_version(connection: sqlite3.Connection, path: Path) -> int:
@@ -195,7 +201,10 @@ def _here(path: Path) -> tuple[str, int]:
 
 
 def _refuse_a_copy(connection: sqlite3.Connection, path: Path) -> None:
-    """Neither the path nor the file itself is the one that was written down."""
+    """Neither the path nor the file itself is the one that was written down.
+
+    Files on two disks may have the same number, so a path that is still there counts for more.
+    """
     kept = connection.execute("SELECT value FROM meta WHERE name = 'place'").fetchone()
     if kept is None:  # migrated just now, or made and not yet opened
         _write_place(connection, path)
@@ -204,12 +213,12 @@ def _refuse_a_copy(connection: sqlite3.Connection, path: Path) -> None:
     here = _here(path)
     if (where, inode) == here:
         return
-    if where != here[0] and inode != here[1]:
+    if where != here[0] and (inode != here[1] or Path(where).is_file()):
         raise PrivacyError(
             f"the ledger {path} is a copy of {where}: what is spent would be counted in two places",
             hint=f"use {where}; if it was moved here and is gone from there: {command(path, 'moved')}",
         )
-    _write_place(connection, path)  # the same file under another name, or a backup at the same place
+    _write_place(connection, path)  # the same file, renamed, or a backup at the same place
 
 
 def _write_place(connection: sqlite3.Connection, path: Path) -> None:

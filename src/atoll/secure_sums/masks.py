@@ -78,6 +78,18 @@ def pair_seed(private: bytes, public: bytes) -> bytes:
         raise MessageError("a mask key is not a valid public key") from None
 
 
+def pair_seeds(private: bytes, keys: Mapping[Address, bytes], me: Address) -> dict[Address, bytes]:
+    """The seeds with all neighbours, of which no two may be the same."""
+    seeds: dict[Address, bytes] = {}
+    for peer, key in keys.items():
+        seed = pair_seed(private, key)
+        if seed in seeds.values():
+            # Added for the one and subtracted for the other, its stream would vanish from what is sent.
+            raise MessageError(f"{peer} sent {me} the mask key of another contributor")
+        seeds[peer] = seed
+    return seeds
+
+
 def stream(seed: bytes, block: str, n: int) -> Limbs:
     """A mask: uniform mod 2^192, fresh for each block."""
     words = randomness.expand_words(seed, fixedpoint.LIMBS * n, _DOMAIN, block)
@@ -165,15 +177,11 @@ class Masks(SecureSum):
         peers = [self.contributors[v] for v in self._neighbours()]
         await self.net.broadcast(peers, MaskKey(epoch, public_key(self._private)))
         arrived = await self.net.gather(MaskKey, peers, absent=absent)
-        seeds: dict[int, bytes] = {}
         for peer, message in arrived.items():
             check_round(epoch, message.epoch, peer)
-            seed = pair_seed(self._private, message.key)
-            if seed in seeds.values():
-                # Added for the one and subtracted for the other, its stream would vanish from what is sent.
-                raise MessageError(f"{peer} sent {self.net.me} the mask key of another contributor")
-            seeds[self._index[peer]] = seed
-        return seeds
+        keys = {peer: message.key for peer, message in arrived.items()}
+        seeds = pair_seeds(self._private, keys, self.net.me)
+        return {self._index[peer]: seed for peer, seed in seeds.items()}
 
     async def contribute_block(self, name: str, values: Limbs) -> None:
         # The session's name keeps two sessions of one study apart.

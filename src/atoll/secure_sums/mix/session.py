@@ -19,6 +19,7 @@ whose ciphertext is whose. ``blind = false`` is the letter of the paper, to comp
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
@@ -30,7 +31,7 @@ from atoll import fixedpoint, randomness
 from atoll.codec import Message
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Address, Network, Record
+from atoll.network import Address, Network, Record, bind
 from atoll.secure_sums.base import (
     BLOCK_VALUES,
     Cost,
@@ -40,7 +41,7 @@ from atoll.secure_sums.base import (
     check_block,
     check_round,
 )
-from atoll.secure_sums.masks import gen_masked, pair_seed, public_key
+from atoll.secure_sums.masks import gen_masked, pair_seeds, public_key
 from atoll.secure_sums.mix.elgamal import ElGamal
 from atoll.secure_sums.mix.form import Batch, Form, Hop, Wrapped, check_batch
 from atoll.secure_sums.mix.layers import Onions, mark
@@ -252,11 +253,8 @@ class Mix(SecureSum):
                 raise MessageError(f"{sender} is in another session, or sums for other receivers")
             self._form.check_key(message.layer, self._key_context(sender))
         self._keys = {me: layer} | {sender: message.layer for sender, message in arrived.items()}
-        self._seeds = {
-            self._number[a]: pair_seed(mask, message.mask)
-            for a, message in arrived.items()
-            if a in self._number and me in self._number
-        }
+        masking = {a: message.mask for a, message in arrived.items() if {a, me} <= self._number.keys()}
+        self._seeds = {self._number[a]: seed for a, seed in pair_seeds(mask, masking, me).items()}
 
     def _key_context(self, owner: Address) -> str:
         return f"{self.session}/{owner}"
@@ -318,6 +316,9 @@ class Mix(SecureSum):
             if number not in waiting or before[number] != sender:
                 raise MessageError(f"{sender} sent a batch of order {number}, which is not due from it")
             waiting.remove(number)
+            # A role that runs again shuffles no other batch in the same way: the two would show how.
+            digest = await self.net.compute(_digest, message.items)
+            bind(self.record, f"{self.session}/{name}/batch {number}", digest)
             batch = await self.net.compute(
                 self._stripped, message.items, n, chains, number, wrapped[number], name, seed
             )
@@ -410,6 +411,14 @@ class Mix(SecureSum):
             return added_up(self._form.read(message.items, self._private, hop, n), n)
         except MessageError as error:
             raise MessageError(f"after the last hop ({sender}): {error.message}") from None
+
+
+def _digest(items: Batch) -> bytes:
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(len(item).to_bytes(8, "little"))
+        digest.update(item)
+    return digest.digest()
 
 
 def _block_values(contributors: int, segments: int) -> int:

@@ -8,7 +8,7 @@ import (
 
 // Whoever carries a key must not be able to change what it encrypts for.
 func TestAnAlteredPublicKeyIsRefused(t *testing.T) {
-	_, _, _, public := keyPair(t, testSingleDigits, 1, 7)
+	_, _, _, public := keyPair(t, testSingleResidues, 1, 7)
 	if _, err := OpenPublic(public, true); err != nil {
 		t.Fatal(err)
 	}

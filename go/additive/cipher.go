@@ -135,12 +135,21 @@ func (e *encryption) polynomial(group, slot int, u poly, s *scratch) {
 	}
 	binomial(derive(e.from, domainError, number(group), number(slot+1)), s)
 	ctx.addSmall(s.small, s.poly)
+	size, n := ctx.CipherBytes, e.h.values
+	whole := slot >= 0 && ctx.Coefficients == 1
+	at := residueSlot{v: from}
+	if slot >= 0 && !whole {
+		at = residueSlot{k: from / n, v: from % n}
+	}
 	for j := range to - from {
 		t := ctx.turnOf(s.poly, j)
-		if slot >= 0 {
-			ctx.addSlot(&t, e.values, e.h.values, from+j)
+		if whole {
+			v := from + j
+			t.addValue(e.values[v], e.values[n+v], e.values[2*n+v])
+		} else if slot >= 0 {
+			at.add(&t, e.values, n)
 		}
-		t.pack(out[j*ctx.CipherBytes:], ctx.CipherBytes)
+		t.pack(out[j*size:], size)
 	}
 }
 
@@ -183,18 +192,20 @@ func (key *SecretKey) Decrypt(message []byte, values []uint64, insecure bool) er
 
 var errUnsound = fault.New(fault.Message, "the ciphertext does not open: it is no sum of ciphertexts under this key")
 
-// addSlot adds what the slot carries: the value itself, or one of its residues.
-func (ctx *context) addSlot(t *turn, values []uint64, n, slot int) {
-	v := slot % n
-	low, middle, high := values[v], values[n+v], values[2*n+v]
-	if ctx.Coefficients == 1 {
-		t.addValue(low, middle, high)
-		return
-	}
-	if k := slot / n; k == 0 {
+// residueSlot walks over the slots of residues: slot k·n + v holds residue k of value v.
+type residueSlot struct{ k, v int }
+
+// add adds the slot's residue and steps to the next slot.
+func (at *residueSlot) add(t *turn, values []uint64, n int) {
+	low, middle := values[at.v], values[n+at.v]
+	if at.k == 0 {
 		t.addLow(low, middle)
 	} else {
-		t.addMultiple(residueOf(low, middle, high, moduli[k].below), &moduli[k].fraction)
+		q := &moduli[at.k]
+		t.addMultiple(residueOf(low, middle, values[2*n+at.v], q.below), &q.fraction)
+	}
+	if at.v++; at.v == n {
+		at.k, at.v = at.k+1, 0
 	}
 }
 
@@ -222,7 +233,11 @@ func (p *place) store(t turn, slot int) (sound bool) {
 		p.values[slot], p.values[p.n+slot], p.values[2*p.n+slot], sound = t.value()
 		return sound
 	}
-	if k := slot / p.n; k > 0 {
+	if slot >= p.n {
+		k := 1
+		if slot >= 2*p.n {
+			k = 2
+		}
 		p.values[slot], sound = t.residue(moduli[k].p)
 		return sound
 	}

@@ -114,11 +114,11 @@ func column(data []byte, size, from int, shift uint, tables [2]*table) (first, s
 		h, l := bits.Mul64(word, a[j&(chunk-1)])
 		first.low, carry = bits.Add64(first.low, l, 0)
 		first.middle, carry = bits.Add64(first.middle, h, carry)
-		first.high += carry
+		first.high, _ = bits.Add64(first.high, 0, carry)
 		h, l = bits.Mul64(word, b[j&(chunk-1)])
 		second.low, carry = bits.Add64(second.low, l, 0)
 		second.middle, carry = bits.Add64(second.middle, h, carry)
-		second.high += carry
+		second.high, _ = bits.Add64(second.high, 0, carry)
 	}
 	return first, second
 }
@@ -141,11 +141,11 @@ func narrow(data []byte, size int, tables [2]*table) (first, second wide) {
 		h, l := bits.Mul64(word, a[j&(chunk-1)])
 		first.low, carry = bits.Add64(first.low, l, 0)
 		first.middle, carry = bits.Add64(first.middle, h, carry)
-		first.high += carry
+		first.high, _ = bits.Add64(first.high, 0, carry)
 		h, l = bits.Mul64(word, b[j&(chunk-1)])
 		second.low, carry = bits.Add64(second.low, l, 0)
 		second.middle, carry = bits.Add64(second.middle, h, carry)
-		second.high += carry
+		second.high, _ = bits.Add64(second.high, 0, carry)
 	}
 	return first, second
 }

@@ -157,6 +157,45 @@ def test_other_ciphertexts_are_found_out_before_anything_is_opened(
     assert tap.count(m.OpenedShare) == 0
 
 
+def no_refusal(honest: Callable[..., Any]) -> Callable[..., Any]:
+    """A masked value that decrypts to nonsense is not refused, but taken for zero."""
+
+    def cleared(first: Any, *rest: Any) -> Any:
+        try:
+            return honest(first, *rest)
+        except AtollError:
+            layout, clearing = rest[0] if len(rest) > 1 else first.layout, rest[-1]
+            return np.zeros((layout.rows, layout.cols, clearing.share_words), "u8")
+
+    return cleared
+
+
+def test_a_matrix_that_one_provider_alone_reads_is_checked_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the first rotation p0 encrypts and p1 multiplies: p0 is not sent the sum, p1 checks it."""
+    monkeypatch.setattr(go, "clear_total", no_refusal(go.clear_total))
+    monkeypatch.setattr(go.ProductSum, "clear", no_refusal(go.ProductSum.clear))
+    received: dict[int, set[str]] = defaultdict(set)
+    alone: list[int] = []
+
+    class Other(parties.Coordinator):
+        async def _encrypt_all(self, wanted: Any) -> None:
+            alone.extend(self._step + 1 + i for i, left in enumerate(wanted) if len(left.readers) == 1)
+            await super()._encrypt_all(wanted)
+
+    def change(address: Address, message: Any) -> Any:
+        if not isinstance(message, m.EncryptedMatrix):
+            return message
+        received[message.step].add(address.party)
+        return other_body(message) if message.step in alone[:1] else message
+
+    error, tap = run(change, monkeypatch, Other)
+    assert isinstance(error, MessageError)
+    assert "hub/coordinator sent p1/provider a sum that is not" in str(error)
+    assert [received[step] for step in alone] == [{"p1"}, {"p2"}]
+    assert tap.count(m.OpenedShare) <= 1  # the trace at most, before any rotation
+    assert tap.count(m.ReleasedShare) == 0
+
+
 def test_a_masked_total_that_is_off_by_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the covariance (3 x 3): used before the spectrum is opened, which therefore is not."""
     seen: list[int] = []

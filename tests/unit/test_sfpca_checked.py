@@ -131,3 +131,29 @@ def test_accounts_of_a_wrong_sum_or_of_other_bytes_do_not_pass() -> None:
     short = accounts(3, 10)
     with pytest.raises(MessageError, match="were due"):
         short.compare("a", {"a": short.notes("a"), "b": b""}, "hub")
+
+
+def test_only_who_reads_a_sum_answers_for_it() -> None:
+    """Everybody's part counts, and one that reads alone still finds a wrong sum."""
+    group, readers = frozenset({"a", "b", "c"}), frozenset({"b", "c"})
+
+    def accounts(given: int, sum_: int | None, digest: bytes = b"same") -> Checks:
+        checks = Checks(b"s" * 32)
+        checks.account(group)
+        checks.give(group, "encrypted", 1, [given] * 16, readers=readers)
+        if sum_ is not None:
+            checks.take(group, "encrypted", 1, [sum_] * 16, digest, readers=readers)
+        return checks
+
+    def compare(me: str, **all_accounts: Checks) -> None:
+        notes = {name: checks.notes(name) for name, checks in all_accounts.items()}
+        all_accounts[me].compare(me, notes, "hub")
+
+    for me in "abc":
+        compare(me, a=accounts(1, None), b=accounts(2, 6), c=accounts(3, 6))
+    compare("a", a=accounts(1, None), b=accounts(2, 5), c=accounts(3, 5))  # it cannot know
+    for me in "bc":
+        with pytest.raises(MessageError, match=f"hub sent {me} a sum that is not"):
+            compare(me, a=accounts(1, None), b=accounts(2, 5), c=accounts(3, 5))
+    with pytest.raises(MessageError, match="hub told b something else than c"):
+        compare("b", a=accounts(1, None), b=accounts(2, 6), c=accounts(3, 6, b"other"))

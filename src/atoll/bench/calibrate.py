@@ -207,6 +207,7 @@ def _python() -> PythonRates:
         "floats": processor_seconds(lambda: floats(words, 100)) / entries,
         "gaussian": processor_seconds(lambda: gaussians(_SEED, 10_000)) / 10_000,
         "hash_byte": processor_seconds(lambda: hashlib.sha256(data).digest()) / len(data),
+        "fingerprint_byte": _fingerprints(),
     }
     empty, whole = _message(0), _message(len(data))
     return PythonRates(
@@ -220,6 +221,12 @@ def _python() -> PythonRates:
         step=_handing_over(),
         keys=_keys(),
     )
+
+
+def _fingerprints() -> float:
+    ring, taken = go.family("deep")[-1], go.Fingerprint(_SEED)
+    polys = bytes(2 * ring.poly_size)
+    return processor_seconds(lambda: taken.of(ring, polys, ring.degree)) / len(polys)
 
 
 def _rotation() -> Rate:

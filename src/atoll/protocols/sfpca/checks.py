@@ -18,6 +18,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hmac import compare_digest
+from typing import NamedTuple
 
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.golib import Buffer
@@ -35,6 +36,13 @@ NOTE_BYTES = _DIGEST + go.POINTS * 8 * _RESIDUE + _OPENED
 def _moduli() -> tuple[int, ...]:
     """All rings use the first of these."""
     return go.family("deep")[-1].moduli
+
+
+class Circle(NamedTuple):
+    """Whose account it is: those who give, and those among them who are sent the sum."""
+
+    group: Group
+    readers: Group
 
 
 @dataclass
@@ -60,34 +68,51 @@ class Checks:
         self._secret = secret
         self._map = go.Fingerprint(self._derived("map", 0))
         self._power = int.from_bytes(self._derived("power", 0)[:_OPENED], "little") % _PRIME
-        self._seen: dict[Group, bytes] = {}
-        self.accounts: dict[Group, Account] = {}
+        self._seen: dict[Circle, bytes] = {}
+        self.accounts: dict[Circle, Account] = {}
 
     def _derived(self, what: str, step: int) -> bytes:
         return hashlib.sha256(b"atoll/sfpca/checks" + self._secret + f"{what} {step}".encode()).digest()
 
-    def account(self, group: Group) -> Account:
+    def account(self, group: Group, readers: Group | None = None) -> Account:
         """A group's; all providers open it at the same moment, members or not."""
-        return self.accounts.setdefault(group, Account(self._seen.get(group, bytes(_DIGEST))))
+        circle = Circle(group, group if readers is None else readers)
+        return self.accounts.setdefault(circle, Account(self._seen.get(circle, bytes(_DIGEST))))
 
     def fingerprint(self, ring: Ring, body: Buffer, count: int) -> list[int]:
         """Of a message of ``count`` residues per limb and block; heavy."""
         return self._map.of(ring, body, count)
 
-    def give(self, group: Group, what: str, step: int, residues: Sequence[int], sign: int = 1) -> None:
+    def give(
+        self,
+        group: Group,
+        what: str,
+        step: int,
+        residues: Sequence[int],
+        sign: int = 1,
+        readers: Group | None = None,
+    ) -> None:
         """Book a contribution to the sum of this name and step."""
-        self._add(self.account(group).given, what, step, residues, sign)
+        self._add(self.account(group, readers).given, what, step, residues, sign)
 
-    def take(self, group: Group, what: str, step: int, residues: Sequence[int], digest: bytes) -> None:
+    def take(
+        self,
+        group: Group,
+        what: str,
+        step: int,
+        residues: Sequence[int],
+        digest: bytes,
+        readers: Group | None = None,
+    ) -> None:
         """Book a sum that arrived."""
-        self._add(self.account(group).sums, what, step, residues, 1)
-        self.see(group, what, step, digest)
+        self._add(self.account(group, readers).sums, what, step, residues, 1)
+        self.see(group, what, step, digest, readers)
 
-    def see(self, group: Group, what: str, step: int, digest: bytes) -> None:
+    def see(self, group: Group, what: str, step: int, digest: bytes, readers: Group | None = None) -> None:
         """Book something else that was broadcast."""
-        account = self.account(group)
+        account = self.account(group, readers)
         account.seen = hashlib.sha256(account.seen + f"{what} {step} ".encode() + digest).digest()
-        self._seen[group] = account.seen
+        self._seen[Circle(group, group if readers is None else readers)] = account.seen
 
     def _add(self, total: list[int], what: str, step: int, residues: Sequence[int], sign: int) -> None:
         weights = self._derived(what, step)
@@ -114,16 +139,18 @@ class Checks:
 
     def notes(self, me: str) -> bytes:
         """This provider's accounts, group by group."""
-        return b"".join(account.note() for group, account in self.accounts.items() if me in group)
+        return b"".join(account.note() for circle, account in self.accounts.items() if me in circle.group)
 
     def compare(self, me: str, notes: Mapping[str, bytes], coordinator: str) -> None:
         """Refuse to go on unless all of a group saw the same, and sums are those of what was given."""
         split = {name: self._split(name, note) for name, note in notes.items()}
-        for group, own in self.accounts.items():
-            if me not in group:
+        for circle, own in self.accounts.items():
+            if me not in circle.readers:
                 continue
-            theirs = {name: split[name][group] for name in sorted(group)}
-            different = [name for name, (seen, _, _) in theirs.items() if not compare_digest(seen, own.seen)]
+            theirs = {name: split[name][circle] for name in sorted(circle.group)}
+            different = [
+                name for name in sorted(circle.readers) if not compare_digest(theirs[name][0], own.seen)
+            ]
             if different:
                 raise MessageError(
                     f"{coordinator} told {me} something else than {', '.join(different)}",
@@ -142,11 +169,11 @@ class Checks:
                 )
         self.accounts = {}
 
-    def _split(self, name: str, note: bytes) -> dict[Group, tuple[bytes, list[int], int]]:
-        groups = [group for group in self.accounts if name in group]
-        if len(note) != NOTE_BYTES * len(groups):
-            raise MessageError(f"{name} compares {len(note)} bytes where {NOTE_BYTES * len(groups)} were due")
-        return {group: _read(note[i * NOTE_BYTES : (i + 1) * NOTE_BYTES]) for i, group in enumerate(groups)}
+    def _split(self, name: str, note: bytes) -> dict[Circle, tuple[bytes, list[int], int]]:
+        due = [circle for circle in self.accounts if name in circle.group]
+        if len(note) != NOTE_BYTES * len(due):
+            raise MessageError(f"{name} compares {len(note)} bytes where {NOTE_BYTES * len(due)} were due")
+        return {circle: _read(note[i * NOTE_BYTES : (i + 1) * NOTE_BYTES]) for i, circle in enumerate(due)}
 
 
 def _read(note: bytes) -> tuple[bytes, list[int], int]:

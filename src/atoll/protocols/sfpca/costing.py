@@ -105,7 +105,11 @@ class Costing:
         self._touch(y.left_polys * ring.poly_size, who)
 
     def fingerprint(self, size: int, who: Sequence[int]) -> None:
-        """Providers take a message's fingerprints: about as much work as a digest of it."""
+        """Providers take a message's fingerprints."""
+        self.effort.provider(self.rates.python.fingerprint_byte * size, who=who)
+
+    def digest(self, size: int, who: Sequence[int]) -> None:
+        """Providers hash a message that arrived."""
         self.effort.provider(self.rates.python.hash_byte * size, who=who)
 
     def compared(self, size: int) -> None:

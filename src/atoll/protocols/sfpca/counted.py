@@ -9,8 +9,9 @@ import numpy as np
 
 from atoll.crypto.hazmat import product as go
 from atoll.protocols.sfpca.bounds import Widths, plan_for
-from atoll.protocols.sfpca.checks import NOTE_BYTES
+from atoll.protocols.sfpca.checks import NOTE_BYTES, Circle
 from atoll.protocols.sfpca.costing import Costing, Held
+from atoll.protocols.sfpca.courses import lefts, to_encrypt
 from atoll.protocols.sfpca.rates import shipped
 from atoll.protocols.sfpca.shared import Coefficient, Floats, Group, Job, Machine, Shared, concerned
 from atoll.protocols.sfpca.timing import Effort
@@ -34,7 +35,7 @@ class Counted(Machine):
         self.messages = self.hub_bytes = 0
         self.sent = dict.fromkeys(self.providers, 0)
         # What providers compare before the next opening: groups of products, and masked totals by carrier.
-        self._groups: dict[Group, None] = {}
+        self._circles: dict[Circle, None] = {}
         self._settled: list[tuple[str, int]] = []
         self._pending: list[tuple[str, int]] = []
         self._news = False
@@ -99,13 +100,18 @@ class Counted(Machine):
         for carrier, depth in self._settled:
             self.deepen([carrier], depth)
         self._settled = []
-        most = max(sum(name in group for group in self._groups) for name in self.providers)
-        self._groups = {}
+        most = max(sum(name in circle.group for circle in self._circles) for name in self.providers)
+        self._circles = {}
         self.compared(most * NOTE_BYTES + TOPIC)
 
     def _begin(self, groups: Sequence[Group]) -> None:
         self._settled, self._pending, self._news = self._settled + self._pending, [], True
-        self._groups |= dict.fromkeys(groups)
+        self._circles |= dict.fromkeys(Circle(group, group) for group in groups)
+
+    def _tell_all(self) -> None:
+        """All providers were told something that they compare."""
+        everybody = frozenset(self.providers)
+        self._circles[Circle(everybody, everybody)], self._news = None, True
 
     def _carrier(self, group: Group) -> str:
         return next(name for name in self.providers if name in group)
@@ -173,27 +179,29 @@ class Counted(Machine):
         self.costing.fingerprint(size, self._indices(who))
 
     def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths], groups: Sequence[Group]) -> None:
-        wanted = []
-        for job, plan, group in zip(jobs, plans, groups, strict=True):
-            for (x, _), y, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
-                key = _left_key(plan, group, y, shift)
-                if key not in x.kept:
-                    x.kept[key] = []  # of those who will read it
-                    wanted.append((x, plan.ring, y, group))
-        for _, ring, y, group in wanted:
-            self.costing.encrypt(ring, y, self._indices(group))
-            self.gathered(y.left_polys * ring.poly_size, group)
-        for x, ring, y, group in wanted:
+        made = zip(jobs, plans, groups, strict=True)
+        wanted = to_encrypt([left for one in made for left in lefts(*one)])
+        for left in wanted:
+            left.matrix.kept[left.key] = []  # of those who will read it
+            self._circles[Circle(left.group, left.readers)] = None
+            self.costing.encrypt(left.ring, left.layout, self._indices(left.group))
+            self.gathered(left.layout.left_polys * left.ring.poly_size, left.group)
+        for left in wanted:
+            x, ring, y, group = left.matrix, left.ring, left.layout, left.group
+            size = y.left_polys * ring.poly_size
             self.costing.assemble(ring, y, len(group), HUB in x.holders, self._indices([x.carrier or ""]))
-            self.broadcast(y.left_polys * ring.poly_size, group)
-            self._account(3 * y.left_polys * ring.poly_size, group)  # sent, received, and hashed
+            self.broadcast(size, left.readers)
+            self._account(size, group)
+            self._account(size, left.readers)
+            self.costing.digest(size, self._indices(left.readers))
+            left.sent()
 
     def _multiply(self, job: Job, plan: Widths, group: Group) -> Held:
         """Everybody's products, and their sum at the coordinator."""
         y, ring, plain = plan.layouts[0], plan.ring, job.plain
-        for (x, right), layout, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True):
-            who = self._indices(right.holders)
-            readers = x.kept[_left_key(plan, group, layout, shift)]
+        for (x, right), left in zip(job.terms, lefts(job, plan, group), strict=True):
+            who, layout = self._indices(right.holders), left.layout
+            readers = x.kept[left.key]
             if not readers:
                 readers.extend(self.costing.read(ring, layout, who))
             key = ("right", ring.name, layout)
@@ -303,7 +311,7 @@ class Counted(Machine):
         self.costing.added_up(entries, self.parties, at_provider=False)
         self.broadcast(8 * (x.share + 1) * entries)
         self.costing.as_floats(entries)
-        self._groups[frozenset(self.providers)], self._news = None, True
+        self._tell_all()
         if x.shape == (1, 1):
             return np.array([[self._opened_numbers.pop(0)]])
         return np.zeros(x.shape)
@@ -313,7 +321,7 @@ class Counted(Machine):
 
     async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002
         self.broadcast(8 * values.size)
-        self._groups[frozenset(self.providers)], self._news = None, True
+        self._tell_all()
         return values
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
@@ -336,7 +344,3 @@ class Counted(Machine):
         if to:
             self.costing.added_up(x.shape[0] * x.shape[1], self.parties, at_provider=True)
         return None
-
-
-def _left_key(plan: Widths, group: Group, y: go.Layout, shift: int) -> tuple[Any, ...]:
-    return (plan.ring, group, y.block_rows, y.block_inner, y.block_cols, shift)

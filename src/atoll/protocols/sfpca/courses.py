@@ -35,6 +35,8 @@ class Left(NamedTuple):
     matrix: Shared
     layout: Layout
     shift: int
+    readers: Group
+    """Who multiplies with it: nobody else is sent it."""
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -42,11 +44,38 @@ class Left(NamedTuple):
         y = self.layout
         return (self.ring, self.group, y.block_rows, y.block_inner, y.block_cols, self.shift)
 
-    def is_kept(self, earlier: Sequence[Left]) -> bool:
-        """Whether there is such a ciphertext, or will be."""
-        return self.key in self.matrix.kept or any(
-            other.matrix is self.matrix and other.key == self.key for other in earlier
-        )
+    @property
+    def kept_by(self) -> Group:
+        """Who was sent such a ciphertext before."""
+        readers: Group = self.matrix.kept.get(("readers", *self.key), frozenset())
+        return readers
+
+    def sent(self) -> None:
+        """From now on its readers have it."""
+        self.matrix.kept["readers", *self.key] = self.readers
+
+
+def lefts(job: Job, plan: Widths, group: Group) -> list[Left]:
+    """The left sides of a product, for whoever multiplies with them."""
+    holders = [group & y.holders for _, y in job.terms]
+    if job.plain is not None:
+        # Who only adds something multiplies the first left side, by zero.
+        holders[0] |= (group & job.plain.holders) - frozenset().union(*holders)
+    return [
+        Left(plan.ring, group, x, layout, shift, readers)
+        for (x, _), layout, shift, readers in zip(job.terms, plan.layouts, plan.shifts, holders, strict=True)
+    ]
+
+
+def to_encrypt(wanted: Sequence[Left]) -> list[Left]:
+    """What somebody misses, each once and for all who need it."""
+    missing: dict[tuple[int, tuple[Any, ...]], Left] = {}
+    for left in wanted:
+        if not left.readers <= left.kept_by:
+            place = id(left.matrix), left.key
+            others = missing.get(place, left).readers | left.kept_by
+            missing[place] = left._replace(readers=left.readers | others)
+    return list(missing.values())
 
 
 @dataclass(eq=False)
@@ -63,14 +92,23 @@ class Course:
     """Fingerprints of what this provider gave to its masked total."""
 
     @property
+    def ring(self) -> Ring:
+        """It is computed in."""
+        return self.plan.ring
+
+    @property
+    def readers(self) -> Group:
+        """Who is sent its second halves."""
+        return self.group
+
+    @property
     def entries(self) -> int:
         """Of the result."""
         return self.plan.layouts[0].rows * self.plan.layouts[0].cols
 
     def left(self, index: int) -> Left:
         """A term's left side."""
-        x, _ = self.job.terms[index]
-        return Left(self.plan.ring, self.group, x, self.plan.layouts[index], self.plan.shifts[index])
+        return lefts(self.job, self.plan, self.group)[index]
 
     def give(self, residues: list[int]) -> None:
         """Fingerprints of one more message that enters the total."""

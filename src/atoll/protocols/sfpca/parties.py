@@ -4,7 +4,7 @@ One product, seen from a provider (P) and the coordinator (C); parts in brackets
 matrix is not yet encrypted:
 
     [P -> C  EncryptedShare    its share under its own key, common second half]
-    [C -> P  EncryptedMatrix   the sum: first halves of the ciphertext]
+    [C -> P  EncryptedMatrix   the sum: first halves of the ciphertext, for those who multiply]
      P -> C  ProductPart       ciphertext times its share of the right matrix, re-randomised
      C -> P  SecondHalves      of the summed product
      P -> C  MaskedShare       decryption share under a mask; minus the mask, truncated, is its new share
@@ -49,9 +49,11 @@ from atoll.protocols.sfpca.courses import (
     encode_right,
     fingerprint,
     for_step,
+    lefts,
     multiply,
     read_ciphertext,
     seen,
+    to_encrypt,
 )
 from atoll.protocols.sfpca.holder import OwnMessage, ShareHolder
 from atoll.protocols.sfpca.messages import (
@@ -108,13 +110,12 @@ class _Party(ShareHolder):
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(self.all_providers, job) for job in jobs]
         plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
-        wanted = [
-            Left(plan.ring, group, x, layout, shift)
-            for job, plan, group in zip(jobs, plans, groups, strict=True)
-            for (x, _), layout, shift in zip(job.terms, plan.layouts, plan.shifts, strict=True)
-        ]
+        wanted = [left for made in zip(jobs, plans, groups, strict=True) for left in lefts(*made)]
         self._begin(groups)
-        await self._encrypt_all([left for i, left in enumerate(wanted) if not left.is_kept(wanted[:i])])
+        missing = to_encrypt(wanted)
+        await self._encrypt_all(missing)
+        for left in missing:
+            left.sent()
         courses = [
             Course(job, plan, group, self.next_step())
             for job, plan, group in zip(jobs, plans, groups, strict=True)
@@ -235,9 +236,9 @@ class Provider(_Party):
     async def _give(
         self, course: Left | Course, what: str, step: int, body: Buffer, count: int, sign: int = 1
     ) -> None:
-        ring = course.ring if isinstance(course, Left) else course.plan.ring
+        ring, readers = course.ring, course.readers
         residues = await self.net.compute(fingerprint, self._accounts, ring, body, count)
-        self._accounts.give(course.group, what, step, residues, sign)
+        self._accounts.give(course.group, what, step, residues, sign, readers=readers)
 
     async def check(self, *, last: bool = False) -> None:
         """Compare accounts with the other providers; unless it is the last time, without the totals of
@@ -273,6 +274,8 @@ class Provider(_Party):
 
     async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         steps = [(left, self.next_step()) for left in wanted]
+        for left in wanted:
+            self._accounts.account(left.group, left.readers)
         mine = [(left, step) for left, step in steps if self.me in left.group]
         for left, step in mine:
             x, secret, common = left.matrix, self.secrets[left.ring], self._common(step, left.ring)
@@ -284,13 +287,17 @@ class Provider(_Party):
             await self._send(EncryptedShare(step, body))
             await self._give(left, "encrypted", step, body, left.ring.degree)
         for left, step in mine:
-            message = await self.net.receive(EncryptedMatrix, self.coordinator)
-            body = for_step(message, step)
-            self._keep(left, step, body)
-            digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
-            self._accounts.take(left.group, "encrypted", step, residues, digest)
+            if self.me in left.readers:
+                await self._take(left, step)
             if left.matrix.carried is not None:
                 await self._give_carried(left, step)
+
+    async def _take(self, left: Left, step: int) -> None:
+        """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
+        body = for_step(await self.net.receive(EncryptedMatrix, self.coordinator), step)
+        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
+        digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
+        self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
 
     async def _give_carried(self, left: Left, step: int) -> None:
         """The coordinator's part of an encrypted matrix is encoded, but not encrypted."""
@@ -298,10 +305,6 @@ class Provider(_Party):
         nothing = bytes(left.layout.left_polys * left.ring.poly_size)
         body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [nothing])
         await self._give(left, "encrypted", step, body, left.ring.degree)
-
-    def _keep(self, left: Left, step: int, body: Buffer) -> None:
-        """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
-        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
 
     async def _ciphertext(self, left: Left) -> Ciphertext:
         kept = left.matrix.kept
@@ -450,8 +453,7 @@ class Coordinator(_Party):
             parts = [for_step(arrived[p], step) for p in members]
             public = x.share if self.me in x.holders else None
             body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
-            await self.net.broadcast(members, EncryptedMatrix(step, body))
-            x.kept[left.key] = None  # who multiplies, reads it; here it is only known to be there
+            await self.net.broadcast(self._members(left.readers), EncryptedMatrix(step, body))
 
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         sums = [(course, await self._added_products(course)) for course in courses]

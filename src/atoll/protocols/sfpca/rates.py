@@ -86,6 +86,8 @@ class PythonRates(msgspec.Struct, frozen=True):
     byte: float
     """Sending and reading one byte."""
     hash_byte: float
+    fingerprint_byte: float
+    """Both fingerprints of one byte of a message."""
     step: float
     """Handing one step to a thread and back."""
     keys: float

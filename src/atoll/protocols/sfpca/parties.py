@@ -11,11 +11,11 @@ matrix is not yet encrypted:
      C -> one P  MaskedTotal   the masked result; truncated, it is the coordinator's share (:mod:`carried`)
 
 A provider sends a MaskedShare and the next EncryptedShare without waiting: a product costs two round trips,
-and one round among providers, who compare before a MaskedShare leaves (:mod:`checks`). Every message names its
+and one round among providers, who compare before a MaskedShare leaves (:mod:`checks`). A message names its
 step; draws and digests of what leaves are recorded under it: a role that runs again sends the same bytes.
 
 A product is made under the key of the providers that hold a part of its factors. Whoever has something to
-hide in it has a part of the key; and the rotations of fifty parties cost each of them six products, not fifty.
+hide in it has a part of the key; and the rotations of fifty parties cost each of them six products, not 50.
 Keys are sums of parts that everybody knows; each had to commit to its own before it saw another's.
 """
 

@@ -14,15 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.attacks.test_sfpca_coordinator import Relay, Sent, honest, plus_one, run, tables
-from tests.examples import sfpca
+from tests.examples import sfpca, sfpca_columns
 from tests.sfpca_runs import direct, encrypted
 
+import atoll
 from atoll.crypto.hazmat import product as go
-from atoll.errors import AtollError, MessageError
+from atoll.errors import AtollError, MessageError, PrivacyError
 from atoll.network import Address
 from atoll.protocols.sfpca import messages as m
 from atoll.protocols.sfpca import openings, parties, protocol
-from atoll.runtime.local import LocalEngine
+from atoll.protocols.sfpca.checks import Checks
+from atoll.protocols.sfpca.courses import digest_of
+from atoll.runtime.execute import run_study
+from atoll.runtime.local import LocalEngine, Observer
 
 
 class Bodies(Sent):
@@ -397,3 +401,80 @@ def test_a_certificate_that_only_the_coordinator_refuses_brings_no_second_try(
     with pytest.raises(MessageError, match="not that of the providers' parts"):
         LocalEngine().run(protocol.PROTOCOL, example.study, example.islands, observer=tap)
     assert tap.count(m.SeedPart) == 1
+
+
+# ---- secrets of the providers, and noise of each ----
+
+
+def test_the_fingerprints_rest_on_what_the_coordinator_never_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets: list[bytes] = []
+    sessions: set[bytes] = set()
+
+    class Kept(Checks):
+        def __init__(self, secret: bytes) -> None:
+            secrets.append(secret)
+            super().__init__(secret)
+
+    class Told(Observer):
+        told = b""
+        nonces: dict[str, bytes] = {}  # noqa: RUF012  one run
+
+        def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+            if receiver.role == "coordinator":
+                self.told += bytes(data)
+
+        def finished(self, address: Address, record: Any) -> None:
+            self.nonces[address.party] = record.drawn.get("check nonce", b"")
+
+    async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> None:
+        sessions.add(machine.session)
+
+    monkeypatch.setattr(parties, "Checks", Kept)
+    tap = Told()
+    encrypted(program, tables(), observer=tap)
+    (session,) = sessions
+    nonces = [tap.nonces[name] for name in ("p0", "p1", "p2")]
+    assert set(secrets) == {digest_of(session, "checks", *nonces)}
+    assert len({*nonces}) == 3
+    assert not any(nonce in tap.told for nonce in nonces)
+
+
+def test_every_provider_adds_noise_of_its_own_and_nothing_older_is_used() -> None:
+    """What the coordinator has is left as it is, and opened with its carrier's: the matrix is still there."""
+
+    async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
+        own = None if inputs.moments is None else np.full((2, 2), 3 << 40)
+        x = machine.private(None, own, (2, 2), 40, 4)
+        made = await machine.product((x, x), ring="deep", fraction=40, bits=8, name="square")
+        await machine.product((made, made), ring="deep", fraction=40, bits=15, name="again")
+        noisy = machine.smudged(made, smudge_bits=30)
+        opened = await machine.released(noisy, receivers)
+        return go.to_ints(noisy.share) - go.to_ints(made.share), len(made.kept), len(noisy.kept), opened
+
+    results, _ = encrypted(program, tables())
+    noise = [results[f"p{i}/provider"][0] for i in range(3)]
+    for added in noise:
+        assert 1 << 24 < np.abs(added).max() < 1 << 30
+    assert len({str(added) for added in noise}) == 3
+    assert not results["hub/coordinator"][0].any()
+    for _, before, after, opened in results.values():
+        assert (before > 0, after) == (True, 0)
+        if opened is not None:
+            np.testing.assert_allclose(opened, 162 + sum(noise).astype(float) * 2.0**-40, atol=2.0**-37)
+
+
+def test_components_that_leave_no_variance_are_refused_before_they_are_released() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 12))
+    with pytest.raises(PrivacyError, match="leave no variance"):
+        atoll.PCA(2, protocol="sfpca", bounds=40000.0).fit({"north": 1e3 * X[:40], "south": 1e3 * X[40:]})
+
+
+def test_scores_of_common_rows_have_noise_of_their_own() -> None:
+    """Beside that of the components: their receivers do not know the rows."""
+    example = sfpca_columns({"scores": ("provider",), "components": ("provider",)}, bounds=64.0, digits=16)
+    found = run_study(example.study, example.islands).result
+    X = np.hstack([island.features(island.columns) for island in example.islands.values()])
+    exact = (X - X.mean(axis=0)) @ found["components"].T
+    off = np.abs(next(iter(found["scores"].values())) - exact)
+    assert 64 * 2.0**-19 < off.mean() < 64 * 2.0**-15

@@ -1,6 +1,10 @@
 package product
 
-import "testing"
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
 
 func fingerprintOf(t *testing.T, f *Fingerprint, r *Ring, data []byte, count int) []uint64 {
 	t.Helper()
@@ -103,6 +107,38 @@ func TestFingerprintsRefuseMessagesOfTheWrongSize(t *testing.T) {
 	for _, bad := range [][]byte{nil, data[1:]} {
 		if f.Of(out, r, bad, 5) == nil {
 			t.Fatal("a message of the wrong size was taken")
+		}
+	}
+}
+
+// A sum whose differences cancel out between two places is no sum.
+func TestFingerprintsTellPlacesApart(t *testing.T) {
+	r, err := Get("deep7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFingerprint(make([]byte, SeedBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := func(data []byte, first, second, size int) []byte {
+		out := bytes.Clone(data)
+		copy(out[first:first+size], data[second:second+size])
+		copy(out[second:second+size], data[first:first+size])
+		return out
+	}
+	blocks, _ := messageOf(r, 1, 3, 10)
+	size := r.residuesSize(10)
+	chunks, _ := messageOf(r, 1, 1, 2*chunk)
+	for name, pair := range map[string]struct {
+		data, other []byte
+		count       int
+	}{
+		"blocks": {blocks, swapped(blocks, 0, size, size), 10},
+		"chunks": {chunks, swapped(chunks, 0, packedSize(chunk), packedSize(chunk)), 2 * chunk},
+	} {
+		if slices.Equal(fingerprintOf(t, f, r, pair.data, pair.count), fingerprintOf(t, f, r, pair.other, pair.count)) {
+			t.Errorf("%s can change places", name)
 		}
 	}
 }

@@ -157,3 +157,25 @@ def test_only_who_reads_a_sum_answers_for_it() -> None:
             compare(me, a=accounts(1, None), b=accounts(2, 5), c=accounts(3, 5))
     with pytest.raises(MessageError, match="hub told b something else than c"):
         compare("b", a=accounts(1, None), b=accounts(2, 6), c=accounts(3, 6, b"other"))
+
+
+def test_accounts_tell_steps_apart_and_forget_nothing() -> None:
+    group = frozenset({"a", "b"})
+
+    def accounts(given: tuple[int, int], sums: tuple[int, int], first: bytes = b"same") -> Checks:
+        checks = Checks(b"s" * 32)
+        for step, value in enumerate(given):
+            checks.give(group, "second", step, [value] * 16)
+        checks.see(group, "public numbers", 0, first)
+        for step, value in enumerate(sums):
+            checks.take(group, "second", step, [value] * 16, b"same")
+        return checks
+
+    def compare(a: Checks, b: Checks) -> None:
+        a.compare("a", {"a": a.notes("a"), "b": b.notes("b")}, "hub")
+
+    compare(accounts((1, 2), (4, 6)), accounts((3, 4), (4, 6)))
+    with pytest.raises(MessageError, match="a sum that is not"):  # right sums, at each other's step
+        compare(accounts((1, 2), (6, 4)), accounts((3, 4), (6, 4)))
+    with pytest.raises(MessageError, match="something else than b"):  # what came later is the same
+        compare(accounts((1, 2), (4, 6)), accounts((3, 4), (4, 6), b"other"))

@@ -2,10 +2,11 @@
 
 The coordinator adds up what providers send and sends the sums back. Providers do not see each other's
 parts, so each keeps account: linear fingerprints of what it contributed and of the sums that it was sent, and
-a digest of these and of all other bytes that were broadcast to it. Before an opening the accounts are
-exchanged past the coordinator (``Network.agree``). The fingerprints are taken with a secret that the
-providers drew together and the coordinator does not know, so that they can be taken as messages come and go,
-and nothing has to be kept.
+a digest of these and of all other bytes that were broadcast to it. The accounts are exchanged past the
+coordinator (``Network.agree``) before a decryption share leaves, and before anything is released: a share of
+a ciphertext of the coordinator's choice would tell it the key; of a value that is larger than its mask, the
+value. The fingerprints are taken with a secret that the providers drew together and the coordinator does not
+know, so that they can be taken as messages come and go, and nothing has to be kept.
 
 A wrong sum passes with probability below 2^-80: each modulus has two independent fingerprints, and
 (coefficients and powers; see go/product/fingerprint.go) one is met by chance with 2^-40 at most. All messages

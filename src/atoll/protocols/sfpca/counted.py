@@ -91,7 +91,7 @@ class Counted(Machine):
         self.costing.compared(size + _FRAME)
 
     def check(self, *, last: bool = False) -> None:
-        """As providers do before an opening."""
+        """As providers do before a decryption share leaves, an opening, and a release."""
         if last and self._pending:
             self._begin([])
         if not self._news:
@@ -146,6 +146,7 @@ class Counted(Machine):
         for plan, group in zip(plans, groups, strict=True):
             self._account(plan.layouts[0].out_polys * plan.ring.poly_size, group)
             self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size, group)
+        self.check()
         for plan, group in zip(plans, groups, strict=True):
             y = plan.layouts[0]
             self.costing.refresh(plan, self._indices(group))
@@ -294,8 +295,8 @@ class Counted(Machine):
 
     # ---- openings ----
 
-    def _before_opening(self, x: Shared) -> None:
-        self.check()
+    def _before_opening(self, x: Shared, *, last: bool = False) -> None:
+        self.check(last=last)
         if x.carrier is not None and x.carried is not None:
             self.deepen([x.carrier], x.carried)
 
@@ -325,7 +326,7 @@ class Counted(Machine):
         return values
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        self._before_opening(x)
+        self._before_opening(x, last=True)
         size = 8 * x.share * x.shape[0] * x.shape[1] + _FRAME
         to = [name for name in self.providers if name in receivers]
         outside = len(receivers) - len(to)

@@ -19,7 +19,8 @@ from atoll.protocols.sfpca.shared import Floats, Shared
 async def release(machine: ShareHolder, x: Shared, receivers: frozenset[str]) -> Floats | None:
     """Every provider sends its share to every receiver, who alone can add them up."""
     check_masked(x)
-    await machine.check()
+    # What is released cannot be taken back: everything that it was made from is compared first.
+    await machine.check(last=True)
     step, own = machine.next_step(), await machine.own_part(x)
     share = None
     if own is not None:

@@ -10,17 +10,13 @@ matrix is not yet encrypted:
      P -> C  MaskedShare       decryption share under a mask; minus the mask, truncated, is its new share
      C -> one P  MaskedTotal   the masked result; truncated, it is the coordinator's share (:mod:`carried`)
 
-A provider sends a MaskedShare and the next EncryptedShare without waiting in between, so a product
-costs two round trips. Every message names its step, and every draw is recorded under it. So is the digest
-of what leaves: a role that runs again sends the same bytes for a step, or ends before it sends others.
+A provider sends a MaskedShare and the next EncryptedShare without waiting: a product costs two round trips,
+and one round among providers, who compare before a MaskedShare leaves (:mod:`checks`). A message names its
+step; draws and digests of what leaves are recorded under it: a role that runs again sends the same bytes.
 
-A product concerns the providers that hold a part of its factors: it is made under the key of these alone,
-and the others neither work nor receive anything. Whoever has something to hide in it has a part of the
-key, so nobody is worse off; and the rotations of fifty parties cost each of them six products, not fifty.
-
-The coordinator only adds and relays. Before anything is opened, providers compare what they were sent, and
-check that sums are those of their own parts (:mod:`checks`). Keys are sums of parts that everybody knows;
-each had to commit to its own before it saw another's.
+A product is made under the key of the providers that hold a part of its factors. Whoever has something to
+hide in it has a part of the key; and the rotations of fifty parties cost each of them six products, not 50.
+Keys are sums of parts that everybody knows; each had to commit to its own before it saw another's.
 """
 
 from __future__ import annotations
@@ -356,18 +352,26 @@ class Provider(_Party):
                 head = course.plan.ring.residues_size(course.entries)
                 await self._give(course, "second", course.step, message[head:], course.plan.ring.degree)
                 await self._give_total(course, message[:head])
-        return {course.step: await self._refreshed(course) for course in mine}
+        seconds = {course.step: await self._second_halves(course) for course in mine}
+        # A decryption share of anything but the sum would say the key; of a sum that is too large, the value.
+        await self.check()
+        return {course.step: await self._refreshed(course, seconds.pop(course.step)) for course in mine}
 
     async def _give_total(self, course: Course, body: Buffer) -> None:
         residues = await self.net.compute(fingerprint, self._accounts, course.plan.ring, body, course.entries)
         course.give(residues)
 
-    async def _refreshed(self, course: Course) -> Integers:
+    async def _second_halves(self, course: Course) -> tuple[memoryview, bytes]:
+        """Of a product, as they came, and their digest."""
         plan, step = course.plan, course.step
         second = for_step(await self.net.receive(SecondHalves, self.coordinator), step)
         domain = digest_of(self.session, "refresh", step, str(plan), second)
         residues = await self.net.compute(fingerprint, self._accounts, plan.ring, second, plan.ring.degree)
         self._accounts.take(course.group, "second", step, residues, domain)
+        return second, domain
+
+    async def _refreshed(self, course: Course, halves: tuple[memoryview, bytes]) -> Integers:
+        plan, step, (second, domain) = course.plan, course.step, halves
         refresh, seed = self.secrets[plan.ring].refresh, self._seed("mask", step)
         masked, share = await self.net.compute(refresh, second, plan.layouts[0], plan.clearing, seed, domain)
         await self._send(MaskedShare(step, masked))

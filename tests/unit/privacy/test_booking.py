@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,22 +28,41 @@ def test_an_islands_own_ledger_comes_before_the_fits() -> None:
     tables = as_islands({"north": np.ones((2, 2)), "south": np.ones((2, 2))})
     own, named = Ledger(), Ledger()
     tables["north"].ledger = own
-    with booked(tables, named, named=True) as book:
-        assert book is named
+    own.set_budget("north", 1.0)
+    with booked(tables, named, named=True):
         assert tables["north"].ledger is own
         assert tables["south"].ledger is named
         own.debit("north", "r1", [PureCost(0.25)])
-        assert accounts(tables)["north"].epsilon == 0.25
-        assert accounts(tables)["south"].epsilon == 0.0
+        spent = accounts(private_pppca().study, tables)
+        assert spent["north"].epsilon == 0.25
+        assert spent["south"].epsilon == 0.0
     assert named.debits() == []
 
 
-def test_a_ledger_that_nobody_named_ends_with_the_fit() -> None:
+def test_without_a_ledger_nothing_is_booked_and_what_the_fit_spent_is_said() -> None:
     tables = as_islands([np.ones((2, 2)), np.ones((2, 2))])
-    with booked(tables, None, named=False) as book:
-        assert book.path is None
-        assert {table.ledger for table in tables.values()} == {book}
-        assert [table.identity for table in tables.values()] == ["island-0", "island-1"]
+    study = private_pppca().study
+    with booked(tables, None, named=False):
+        assert [table.ledger for table in tables.values()] == [None, None]
+        spent = accounts(study, tables)
+    assert {name: account.budget for name, account in spent.items()} == {"island-0": None, "island-1": None}
+    promised = pytest.approx(study.parameters["epsilon"])
+    assert [account.epsilon for account in spent.values()] == [promised, promised]
+
+
+def test_a_ledger_that_a_fit_opened_is_closed_with_it_and_no_other(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "ledger.db").close()
+    tables = as_islands({"north": np.ones((2, 2))})
+    with booked(tables, tmp_path / "ledger.db", named=True):
+        opened = tables["north"].ledger
+        assert opened is not None
+        assert opened.account("north").releases == 0
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened.account("north")
+    tables, own = as_islands({"north": np.ones((2, 2))}), Ledger()
+    with booked(tables, own, named=True):
+        pass
+    assert own.account("north").releases == 0
 
 
 class Books(Observer):

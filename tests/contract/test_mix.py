@@ -22,6 +22,7 @@ from atoll.runtime.execute import run_study
 from atoll.runtime.local import LocalEngine
 from atoll.runtime.review import review_study
 from atoll.secure_sums.mix import session
+from atoll.secure_sums.mix.segments import cut
 from atoll.secure_sums.mix.session import Mix, MixOptions, orders, parts
 from atoll.study.model import Parameters, Party, Study
 
@@ -203,3 +204,37 @@ def test_a_batch_that_would_show_whose_items_are_whose_is_not_stripped(
     lying(monkeypatch, lie)
     with pytest.raises(AtollError, match=f"hop 1 of 3 .*{wrong}"):
         atoll.secure_sum([[1.0], [2.0], [3.0]], "mix")
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "change", "wrong"),
+    [
+        ("onion", "session", lambda s: s + "x", "island-1/contributor is in another session"),
+        ("onion", "receivers", lambda told: (*told, "x/receiver"), "or sums for other receivers"),
+        ("onion", "layer", lambda key: key[:-1], "a key of 31 bytes came where 32 are due"),
+        ("elgamal", "layer", lambda key: key[:64] + bytes(32), "proof of possession does not fit"),
+    ],
+)
+def test_keys_of_another_session_or_without_a_proof_are_refused(
+    form: str, field: str, change: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        if type(message) is not session.MixKeys or sender.party != "island-1":
+            return message
+        return structs.replace(message, **{field: change(getattr(message, field))})
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match=wrong):
+        atoll.secure_sum([[1.0], [2.0], [3.0]], "mix", form=form)
+
+
+def test_no_two_segments_of_a_value_are_alike() -> None:
+    values = fixedpoint.encode([1.0, -2.0])
+    segments = cut(values, 5, "uniform", 150, b"s" * 32)
+    assert len({segment.tobytes() for segment in segments}) == 5
+
+
+def test_a_session_has_a_mediator_that_contributes_nothing() -> None:
+    who = summation("mix").study.who("contributor")
+    with pytest.raises(ParameterError, match="the mediator of a mix is no contributor"):
+        Mix(None, None, contributors=who, receivers=who[:1], session="s", longest=1)

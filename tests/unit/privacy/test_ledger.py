@@ -52,7 +52,7 @@ def test_debits_compose_and_stop_at_the_budget():
 
 def test_a_debit_is_on_the_disk_when_it_returns(tmp_path):
     """Not merely in the page cache, which a power cut takes along: SQLite's 2 is FULL."""
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+    with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         ask = ledger._connection.execute
         assert ask("PRAGMA synchronous").fetchone() == (2,)
         assert ask("PRAGMA journal_mode").fetchone() == ("wal",)

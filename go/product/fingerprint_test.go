@@ -99,6 +99,49 @@ func TestEveryResidueEntersItsLimbsFingerprints(t *testing.T) {
 	}
 }
 
+func TestChunksOfOneBlockHaveWeightsOfTheirOwn(t *testing.T) {
+	r, err := Get("deep5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFingerprint(make([]byte, SeedBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const count = 2 * chunk
+	data, values := messageOf(r, 4, 1, count)
+	before := fingerprintOf(t, f, r, data, count)
+	turned := append([]uint64(nil), values...)
+	copy(turned[:chunk], values[chunk:count])
+	copy(turned[chunk:count], values[:chunk])
+	r.packResidues(data, turned, count)
+	if after := fingerprintOf(t, f, r, data, count); after[0] == before[0] || after[1] == before[1] {
+		t.Fatal("exchanged chunks have the same fingerprint")
+	}
+}
+
+func TestTheTwoPointsHaveNoCoefficientInCommon(t *testing.T) {
+	f, err := NewFingerprint(make([]byte, SeedBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[uint64]bool{f.power[0]: true, f.power[1]: true}
+	var width uint64
+	for i := range chunk {
+		for p := range Points {
+			// Of 8192 numbers of 52 bits two are equal once in 2^27 seeds.
+			seen[f.coefficients[p][i]] = true
+			width |= f.coefficients[p][i]
+		}
+	}
+	if len(seen) != Points*(chunk+1) {
+		t.Fatalf("%d of %d coefficients are different", len(seen), Points*(chunk+1))
+	}
+	if width != 1<<52-1 {
+		t.Fatalf("coefficients fill %b", width)
+	}
+}
+
 func TestFingerprintsRefuseMessagesOfTheWrongSize(t *testing.T) {
 	r, _ := Get("wide4")
 	f, _ := NewFingerprint(make([]byte, SeedBytes))

@@ -6,6 +6,7 @@ at once, and sent its own mask along. Every attack here opens inputs of that for
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,12 +20,13 @@ from tests.examples import Example, summation
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, encode
 from atoll.crypto import shamir
-from atoll.errors import Deadlock, MessageError, RunError
+from atoll.errors import Deadlock, MessageError, PartyLeft, RunError
 from atoll.network import Address, Compared
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned
 from atoll.runtime.faults import Faults
 from atoll.runtime.local import LocalEngine
+from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
 from atoll.secure_sums import masks, shares
 from atoll.secure_sums.masks import MaskedInput, MaskKey
@@ -213,6 +215,36 @@ def test_a_round_of_one_member_is_refused() -> None:
     with pytest.raises(MessageError, match="names 1 of 6 contributors where 4 must stay"):
         run(liar(loot, ALL | {VICTIM: (VICTIM,)}, ALL), study)
     assert loot.inputs == {}
+
+
+@pytest.mark.parametrize("others", [3, 2, 0])
+def test_a_list_that_too_few_have_compared_is_not_answered(others: int) -> None:
+    """A receiver that cuts a contributor off from the rest could tell it any list."""
+    contributors = example().study.who("contributor")
+
+    class CutOff:
+        me = contributors[0]
+
+        async def broadcast(self, to: Any, message: Message) -> None: ...
+
+        async def agree(self, topic: str, digest: bytes, group: Any, *, absent: Any) -> dict[Address, bytes]:
+            assert tuple(group) == contributors
+            return dict.fromkeys(contributors[: 1 + others], b"")
+
+    session = RecoverableMasks(
+        CutOff(),
+        MemoryRecord(),
+        contributors=contributors,
+        receivers=example().study.who("receiver"),
+        session="s",
+        options={"dropouts": DROPOUTS},
+        longest=1,
+    )
+    if others >= THRESHOLD:
+        asyncio.run(session._compare(BLOCK, EVERYONE, EVERYONE))
+        return
+    with pytest.raises(PartyLeft, match="too few are left to compare who stayed in values#0"):
+        asyncio.run(session._compare(BLOCK, EVERYONE, EVERYONE))
 
 
 # ---- two sums of one run over different islands ----

@@ -95,7 +95,8 @@ def test_sums_that_no_rows_have_are_never_encrypted(lie: str, recipe: str) -> No
     sent = Sent(messages.MESSAGES)
     with pytest.raises(RangeOverflow, match="nothing was sent"):
         encrypted(lying, [rows[:30], rows[30:]], observer=sent)
-    assert sent.by["p1"] <= {"SeedPart", "KeyParts"}
+    # What is compared so far are the seeds, and promises of key parts.
+    assert sent.by["p1"] <= {"SeedPart", "Compared", "KeyParts"}
 
 
 def test_the_library_refuses_what_slips_through(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +113,7 @@ def test_the_library_refuses_what_slips_through(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(RangeOverflow):
         encrypted(lying, [rows[:30], rows[30:]], observer=sent)
     # Its sums u are in order and were encrypted; the product with G, and hence any share of it, never left.
-    assert sent.by["p1"] <= {"SeedPart", "KeyParts", "EncryptedShare"}
+    assert sent.by["p1"] <= {"SeedPart", "Compared", "KeyParts", "EncryptedShare"}
 
 
 def test_entries_are_checked_where_they_are_encoded() -> None:

@@ -42,10 +42,11 @@ def test_the_rotated_covariance_is_smudged_52_bits_above_all_roundings(opened: l
     assert trace[0] == (1, 1)
     # At most 96 of its fractional bits are shown.
     assert trace[2] >= trace[1] - 96 > 1
-    # Half a unit for each party and product of the chain, and as many columns added up by the rotation.
-    roundings = (parties + 1) * (2 + ceil(log2(parties))) * columns
-    assert whole == ((columns, columns), 120, 52 + ceil(log2(roundings)))
-    assert whole[2] == 52 + 8
+    # Half a unit for each party and product of the chain and for the symmetric part, and as many columns
+    # added up by the rotation.
+    roundings = (parties + 1) * (3 + ceil(log2(parties))) * columns
+    assert whole == ((columns * (columns + 1) // 2, 1), 120, 52 + ceil(log2(roundings)))
+    assert whole[2] == 52 + 9
 
 
 def test_tau_is_smudged_down_to_2_to_the_minus_15(opened: list[Opening]) -> None:
@@ -53,8 +54,8 @@ def test_tau_is_smudged_down_to_2_to_the_minus_15(opened: list[Opening]) -> None
     X = decaying()
     (found, _) = simulate(lambda m, i, r: strict(m, i, 2, r), [X[:120], X[120:]])
     shapes = [shape for shape, _, _ in opened]
-    assert shapes == [(1, 1), (26, 26), (1, 1)]
-    assert opened[1][2] >= 52 + ceil(log2(26 * 3 * 3))
+    assert shapes == [(1, 1), (26 * 27 // 2, 1), (1, 1)]
+    assert opened[1][2] >= 52 + ceil(log2(26 * 3 * 4))
     assert opened[2][1:] == (30, 13)
     # What the noise may have hidden is part of the bound, however small tau turned out.
     assert found.certificate.bound >= 2.0**-7.5

@@ -33,8 +33,8 @@ def test_a_budget_that_does_not_cover_the_study_is_said_and_no_other() -> None:
         before="something was spent",
         after="more was spent",
     )
-    for covered, times in ((True, 0), (False, 1)):
-        accounts = (one, structs.replace(one, island="south", covered=covered))
+    for refusal, times in ((None, 0), ("over budget: the island will refuse", 1)):
+        accounts = (one, structs.replace(one, island="south", covered=refusal is None, refusal=refusal))
         said = on_screen(structs.replace(review, privacy=structs.replace(review.privacy, accounts=accounts)))
         assert said.count("over budget: the island will refuse") == times
         assert said.count("before: epsilon 0.5; something was spent") == 2

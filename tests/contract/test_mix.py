@@ -9,17 +9,21 @@ import numpy as np
 import pytest
 from msgspec import structs
 from tests.examples import Example, mediated, pppca, summation
+from tests.lying import lying
 
 import atoll
 from atoll import fixedpoint, secure_sums
+from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import AtollError, ParameterError, StudyError
-from atoll.network import Network, Record
+from atoll.network import Address, Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.runtime.execute import run_study
 from atoll.runtime.local import LocalEngine
 from atoll.runtime.review import review_study
-from atoll.secure_sums.mix.session import orders, parts
+from atoll.secure_sums.mix import session
+from atoll.secure_sums.mix.segments import cut
+from atoll.secure_sums.mix.session import Mix, MixOptions, orders, parts
 from atoll.study.model import Parameters, Party, Study
 
 
@@ -150,3 +154,87 @@ def test_review_says_what_the_mediator_learns_and_what_mixing_adds() -> None:
     assert "together with up to 1 of the 3 islands" in (review.trust or "")
     (mediator,) = [role for role in review.roles if role.role == "mediator"]
     assert mediator.parties == ("broker",)
+
+
+def test_without_blinding_nobody_is_withstood_and_that_is_said() -> None:
+    blind, plain = MixOptions(), MixOptions(blind=False, cut="fractions")
+    assert Mix.withstands(5, blind, adder_apart=True) == 3
+    assert Mix.withstands(5, plain, adder_apart=True) == 0
+    assert Mix.trust(5, blind).startswith("The sum is safe against the mediator together with up to 3 of")
+    assert Mix.trust(5, plain).startswith("Not blinded: the mediator sees every segment")
+
+
+def test_every_block_is_blinded_and_cut_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the difference of two blocks, or of their segments, is that of an island's values."""
+    contexts, seeds = [], []
+    blinded, cut_up = session.gen_masked, session.cut
+
+    def gen_masked(values: Any, me: int, partners: Any, own: Any, context: str) -> Any:
+        contexts.append((me, context))
+        return blinded(values, me, partners, own, context)
+
+    def cut(*args: Any) -> Any:
+        seeds.append(args[-1])
+        return cut_up(*args)
+
+    monkeypatch.setattr(session, "gen_masked", gen_masked)
+    monkeypatch.setattr(session, "cut", cut)
+    monkeypatch.setattr(session, "BLOCK_VALUES", 1)
+    total = atoll.secure_sum([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "mix")
+    np.testing.assert_array_equal(total, [9.0, 12.0])
+    assert len(set(contexts)) == len(contexts) == 6
+    assert len(set(seeds)) == len(seeds) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        (lambda items: items[:-1], "5 items came where 6 were due"),
+        (lambda items: (*items[:-1], items[0]), "an item came twice"),
+        (lambda items: (*items[:-1], items[-1] + b"0"), "an item has not the"),
+    ],
+)
+def test_a_batch_that_would_show_whose_items_are_whose_is_not_stripped(
+    change: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        first = type(message) is session.MixBatch and sender.role == "receiver"
+        return structs.replace(message, items=change(message.items)) if first else message
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match=f"hop 1 of 3 .*{wrong}"):
+        atoll.secure_sum([[1.0], [2.0], [3.0]], "mix")
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "change", "wrong"),
+    [
+        ("onion", "session", lambda s: s + "x", "island-1/contributor is in another session"),
+        ("onion", "receivers", lambda told: (*told, "x/receiver"), "or sums for other receivers"),
+        ("onion", "layer", lambda key: key[:-1], "a key of 31 bytes came where 32 are due"),
+        ("elgamal", "layer", lambda key: key[:64] + bytes(32), "proof of possession does not fit"),
+    ],
+)
+def test_keys_of_another_session_or_without_a_proof_are_refused(
+    form: str, field: str, change: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        if type(message) is not session.MixKeys or sender.party != "island-1":
+            return message
+        return structs.replace(message, **{field: change(getattr(message, field))})
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match=wrong):
+        atoll.secure_sum([[1.0], [2.0], [3.0]], "mix", form=form)
+
+
+def test_no_two_segments_of_a_value_are_alike() -> None:
+    values = fixedpoint.encode([1.0, -2.0])
+    segments = cut(values, 5, "uniform", 150, b"s" * 32)
+    assert len({segment.tobytes() for segment in segments}) == 5
+
+
+def test_a_session_has_a_mediator_that_contributes_nothing() -> None:
+    who = summation("mix").study.who("contributor")
+    with pytest.raises(ParameterError, match="the mediator of a mix is no contributor"):
+        Mix(None, None, contributors=who, receivers=who[:1], session="s", longest=1)

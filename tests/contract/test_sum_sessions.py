@@ -18,13 +18,13 @@ from atoll import fixedpoint, secure_sums
 from atoll.codec import Decoder, Message
 from atoll.crypto import shamir
 from atoll.errors import MessageError, ParameterError, PartyLeft
-from atoll.network import Address
+from atoll.network import Address, Compared
 from atoll.protocols import protocol_of
 from atoll.runtime.faults import Faults
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
-from atoll.secure_sums import base, lattice, masks, shares
-from atoll.secure_sums.encrypted import CipherSum, SealedInput
+from atoll.secure_sums import base, lattice, masks, recoverable_masks, shares
+from atoll.secure_sums.encrypted import SealedInput
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -184,18 +184,18 @@ def six() -> dict[str, np.ndarray]:
     return {f"i{i}": np.array([10.0**i, 1.0]) for i in range(6)}
 
 
-def unmasked(tap: Tap) -> list[tuple[set[int], set[int]]]:
-    """Of every answer: whose self masks, and whose keys it helps to open."""
-    return [
-        ({int(u) for u in message.self_shares}, {int(u) for u in message.key_shares})
-        for _, _, message in tap.of(masks.Unmasking)
-    ]
+def unmasked(tap: Tap) -> dict[int, tuple[set[int], set[int]]]:
+    """Of everybody's answer: whose self masks, and whose keys it helps to open."""
+    return {
+        int(sender.party[1:]): (set(map(int, message.self_shares)), set(map(int, message.key_shares)))
+        for sender, _, message in tap.of(recoverable_masks.Unmasking)
+    }
 
 
 def test_while_all_stay_nobodys_key_is_opened() -> None:
     """Self mask and key of one contributor, both opened, are its input: one share of both is too much."""
     answers = unmasked(tapped(sum_of("masks", {"dropouts": 2}, six())))
-    assert answers == [(set(range(6)), set())] * 6
+    assert answers == {u: (set(range(6)) - {u}, set()) for u in range(6)}
 
 
 def test_of_one_that_left_the_key_is_opened_and_never_the_self_mask() -> None:
@@ -204,8 +204,7 @@ def test_of_one_that_left_the_key_is_opened_and_never_the_self_mask() -> None:
     order = [type(message) for sender, _, message in whole.messages if sender.party == "i2"]
     engine = LocalEngine(faults=Faults(crash={"i2/contributor": order.index(masks.MaskedInput) + 1}))
     answers = unmasked(tapped(example, engine))
-    assert len(answers) == 5
-    assert all(answer == ({0, 1, 3, 4, 5}, {2}) for answer in answers)
+    assert answers == {u: ({0, 1, 3, 4, 5} - {u}, {2}) for u in (0, 1, 3, 4, 5)}
 
 
 def test_backups_open_with_as_many_shares_as_the_study_says_and_with_no_fewer() -> None:
@@ -213,7 +212,7 @@ def test_backups_open_with_as_many_shares_as_the_study_says_and_with_no_fewer() 
     vectors = {f"i{i}": np.ones(1) for i in range(5)}
     tap = tapped(sum_of("masks", {"dropouts": 1}, vectors))
     given: dict[str, dict[int, Any]] = defaultdict(dict)
-    for sender, receiver, message in tap.of(masks.MaskBackup):
+    for sender, receiver, message in tap.of(recoverable_masks.MaskBackup):
         given[sender.party][int(receiver.party[1:]) + 1] = message
     for owner, backups in given.items():
         drawn = tap.records[f"{owner}/contributor"].drawn
@@ -238,7 +237,7 @@ def test_the_two_secrets_of_a_contributor_are_shared_by_two_polynomials() -> Non
     """Were it one, the difference of a neighbour's two shares would be that of the secrets themselves."""
     tap = tapped(sum_of("masks", {"dropouts": 1}, {f"i{i}": np.ones(1) for i in range(5)}))
     differences = defaultdict(set)
-    for sender, _, message in tap.of(masks.MaskBackup):
+    for sender, _, message in tap.of(recoverable_masks.MaskBackup):
         key, own = (int.from_bytes(share, "little") for share in (message.key_share, message.self_share))
         differences[sender].add((key - own) % (2**521 - 1))
     assert {len(found) for found in differences.values()} == {4}
@@ -259,8 +258,31 @@ def test_who_leaves_between_two_blocks_of_one_sum_ends_the_run(monkeypatch: pyte
     whole = tapped(example)
     order = [type(message) for sender, _, message in whole.messages if sender.party == "i2"]
     second = len(order) - 1 - order[::-1].index(masks.MaskedInput)
-    with pytest.raises(PartyLeft, match="left between two blocks of one sum"):
+    with pytest.raises(PartyLeft, match="i2 left after an earlier sum was opened"):
         tapped(example, LocalEngine(faults=Faults(crash={"i2/contributor": second + 1})))
+
+
+def test_a_total_is_of_the_same_islands_in_all_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a session says of who is there: its blocks must agree."""
+    monkeypatch.setattr("atoll.secure_sums.base.BLOCK_VALUES", 1)
+    study = summation("shares").study
+
+    class Shrinking(shares.Shares):
+        async def total_block(self, name: str, n: int) -> fixedpoint.Limbs:
+            self.present = frozenset(list(self.contributors)[int(name.partition("#")[2]) :])
+            return np.zeros((fixedpoint.LIMBS, n), np.uint64)
+
+    session = Shrinking(
+        Net(),
+        MemoryRecord(),
+        contributors=study.who("contributor"),
+        receivers=study.who("receiver"),
+        session="s",
+        longest=2,
+    )
+    assert asyncio.run(session.total("one", 1)).shape == (3, 1)
+    with pytest.raises(PartyLeft, match="left between two blocks of one sum"):
+        asyncio.run(session.total("two", 2))
 
 
 def test_the_stated_numbers_of_neighbours_and_colluders() -> None:
@@ -297,28 +319,34 @@ def test_an_input_cannot_be_passed_off_as_another_islands(monkeypatch: pytest.Mo
         atoll.secure_sum([[1.0], [2.0], [3.0]], "lattice", key="server")
 
 
-def test_a_contributor_whose_part_of_the_reference_is_not_used_gives_no_key(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("topic", "due"),
+    [
+        ("the key's session", "32 bytes"),
+        ("the key's reference", "32 bytes"),
+        ("the sum of key", "32 bytes"),
+        ("the key's fingerprints", "pairs of fingerprints"),
+        ("the sum of values#0", "64 bytes"),
+        ("the fingerprints of values#0", "1 pairs of fingerprints"),
+    ],
+)
+def test_a_comparison_without_everybodys_part_is_refused(
+    topic: str, due: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of the reference, of a promise, of a coin, of a fingerprint."""
+    opened: list[str] = []
+
     def lie(sender: Address, to: Address, message: Any) -> Message:
-        if type(message) is lattice.KeyReference and to.party == "island-1":
-            return structs.replace(message, nonces=(message.nonces[0], bytes(32), message.nonces[2]))
+        if type(message) is lattice.OpeningShare and sender.party != "island-1":
+            opened.append(sender.party)
+        if type(message) is Compared and message.topic == topic and sender.party == "island-1":
+            return structs.replace(message, note=message.note[:-1])
         return message
 
     lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="does not hold this contributor's part"):
+    with pytest.raises(MessageError, match=due):
         atoll.secure_sum([[1.0], [2.0], [3.0]], "lattice")
-
-
-def test_a_reference_without_everybodys_part_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lie(sender: Address, to: Address, message: Any) -> Message:
-        if type(message) is lattice.KeyReference and to.party == "island-1":
-            return structs.replace(message, nonces=(b"", message.nonces[1], b""))
-        return message
-
-    lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="does not hold one part of every contributor"):
-        atoll.secure_sum([[1.0], [2.0], [3.0]], "lattice")
+    assert opened == []
 
 
 def test_contributors_open_nothing_but_the_sum_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,7 +357,7 @@ def test_contributors_open_nothing_but_the_sum_of_all(monkeypatch: pytest.Monkey
     def lie(sender: Address, to: Address, message: Any) -> Message:
         if type(message) is lattice.EncryptedInput:
             inputs[sender.party] = message
-        if type(message) is CipherSum:
+        if type(message) is lattice.AddedInputs:
             return structs.replace(message, body=inputs["island-0"].body)
         if type(message) is lattice.OpeningShare:
             given.append(sender.party)
@@ -343,9 +371,11 @@ def test_contributors_open_nothing_but_the_sum_of_all(monkeypatch: pytest.Monkey
 
 def test_two_sessions_of_one_study_have_no_key_in_common() -> None:
     first, second = (tapped(summation("lattice")) for _ in range(2))
-    for kind, field in ((lattice.KeyNonce, "nonce"), (lattice.KeyShare, "share")):
-        drawn = [getattr(message, field) for tap in (first, second) for _, _, message in tap.of(kind)]
-        assert len(drawn) == len(set(drawn)) == 8
+    drawn = [message.share for tap in (first, second) for _, _, message in tap.of(lattice.KeyShare)]
+    assert len(drawn) == len(set(drawn)) == 8
+    for topic in ("the key's session", "the sum of key", "the sum of values#0"):
+        told = [m for tap in (first, second) for _, _, m in tap.of(Compared) if m.topic == topic]
+        assert len({message.note for message in told}) == 8
     # The reference polynomial, which follows from the nonces, is another one too.
     head = 36
     parts = [message.share for tap in (first, second) for _, _, message in tap.of(lattice.KeyShare)]

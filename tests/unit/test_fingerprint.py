@@ -68,6 +68,15 @@ def test_points_modulo_a_given_prime_for_residues() -> None:
     assert fingerprint.evaluate(data, 7, (first, second)) == (plain(values, first), plain(values, second))
 
 
+def test_points_modulo_one_prime_follow_the_coin() -> None:
+    """A key's primes are public: were the points too, another key could have the same fingerprints."""
+    prime = 0x3FFFFFFFEF8001
+    drawn = {p.z for i in range(50) for p in fingerprint.points_modulo(prime, bytes([i]) * 32)}
+    assert len(drawn) == 100
+    assert max(drawn) > prime * 3 // 4
+    assert min(drawn) < prime // 4
+
+
 def test_pseudoprimes_are_no_primes() -> None:
     for n in (3215031751, 3825123056546413051, 2**61 + 1, 41 * 43):
         assert not fingerprint._is_prime(n)

@@ -10,6 +10,7 @@ import pytest
 from tests.examples import sfpca
 from tests.sfpca_runs import encrypted
 
+from atoll.crypto.hazmat import product as go
 from atoll.errors import CertificateRefused, MessageError
 from atoll.protocols.sfpca import parties, protocol
 from atoll.protocols.sfpca.checks import Checks
@@ -179,3 +180,53 @@ def test_accounts_tell_steps_apart_and_forget_nothing() -> None:
         compare(accounts((1, 2), (6, 4)), accounts((3, 4), (6, 4)))
     with pytest.raises(MessageError, match="something else than b"):  # what came later is the same
         compare(accounts((1, 2), (4, 6)), accounts((3, 4), (4, 6), b"other"))
+
+
+def test_two_wrong_sums_do_not_make_up_for_each_other() -> None:
+    """Sums have random factors: what one holds too much, another cannot hold too little."""
+    group = frozenset({"a", "b"})
+
+    def accounts(given: int, off: int) -> Checks:
+        checks = Checks(b"s" * 32)
+        for what, step, sign in (("encrypted", 1, 1), ("encrypted", 2, -1), ("second", 2, 0)):
+            checks.give(group, what, step, [given] * 16)
+            checks.take(group, what, step, [10 + sign * off] * 16, b"same")
+        return checks
+
+    def compare(a: Checks, b: Checks) -> None:
+        a.compare("a", {"a": a.notes("a"), "b": b.notes("b")}, "hub")
+
+    compare(accounts(3, 0), accounts(7, 0))
+    with pytest.raises(MessageError, match="hub sent a a sum that is not"):
+        compare(accounts(3, 1), accounts(7, 1))
+
+
+def test_accounts_are_made_with_the_providers_secret() -> None:
+    """Who does not know it, the coordinator, cannot make another sum with the same account."""
+    group = frozenset({"a", "b"})
+    ring = go.family("deep")[0]
+    message = bytes(ring.poly_size - 1) + b"\x01"
+
+    def noted(secret: bytes) -> tuple[bytes, list[int], bytes]:
+        checks = Checks(secret)
+        checks.give(group, "encrypted", 1, [5] * 16)
+        given = checks.notes("a")
+        checks.open(group, 2, go.from_ints(np.array([[3]], dtype=object), 1), np.zeros((1, 1, 1), np.uint64))
+        return given[32:], checks.fingerprint(ring, message, ring.degree), checks.notes("a")[-16:]
+
+    one, other = noted(b"s" * 32), noted(b"t" * 32)
+    assert one == noted(b"s" * 32)
+    assert all(mine != theirs for mine, theirs in zip(one, other, strict=True))
+
+
+def test_all_that_was_seen_stays_in_the_account() -> None:
+    """Not only the last message before a comparison."""
+    group = frozenset({"a", "b"})
+
+    def seen(*digests: bytes) -> bytes:
+        checks = Checks(b"s" * 32)
+        for step, digest in enumerate(digests):
+            checks.see(group, "public numbers", step, digest)
+        return checks.notes("a")
+
+    assert len({seen(b"one", b"two"), seen(b"three", b"two"), seen(b"two", b"one"), seen(b"two")}) == 4

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from atoll.privacy.mechanisms import PureCost
 from atoll.protocols import protocol_of
 from atoll.protocols.privatelocal import Subspace
 from atoll.protocols.released import Model
+from atoll.protocols.sfpca.messages import EncryptedShare
 from atoll.runtime.local import LocalEngine, Observer
 from atoll.secure_sums.shares import ShareSum
 
@@ -26,41 +29,71 @@ def test_an_islands_own_ledger_comes_before_the_fits() -> None:
     tables = as_islands({"north": np.ones((2, 2)), "south": np.ones((2, 2))})
     own, named = Ledger(), Ledger()
     tables["north"].ledger = own
-    with booked(tables, named, named=True) as book:
-        assert book is named
+    own.set_budget("north", 1.0)
+    with booked(tables, named, named=True):
         assert tables["north"].ledger is own
         assert tables["south"].ledger is named
         own.debit("north", "r1", [PureCost(0.25)])
-        assert accounts(tables)["north"].epsilon == 0.25
-        assert accounts(tables)["south"].epsilon == 0.0
+        spent = accounts(private_pppca().study, tables)
+        assert spent["north"].epsilon == 0.25
+        assert spent["south"].epsilon == 0.0
     assert named.debits() == []
 
 
-def test_a_ledger_that_nobody_named_ends_with_the_fit() -> None:
+def test_without_a_ledger_nothing_is_booked_and_what_the_fit_spent_is_said() -> None:
     tables = as_islands([np.ones((2, 2)), np.ones((2, 2))])
-    with booked(tables, None, named=False) as book:
-        assert book.path is None
-        assert {table.ledger for table in tables.values()} == {book}
-        assert [table.identity for table in tables.values()] == ["island-0", "island-1"]
+    study = private_pppca().study
+    with booked(tables, None, named=False):
+        assert [table.ledger for table in tables.values()] == [None, None]
+        spent = accounts(study, tables)
+    assert {name: account.budget for name, account in spent.items()} == {"island-0": None, "island-1": None}
+    promised = pytest.approx(study.parameters["epsilon"])
+    assert [account.epsilon for account in spent.values()] == [promised, promised]
+
+
+def test_a_ledger_that_a_fit_opened_is_closed_with_it_and_no_other(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "ledger.db").close()
+    tables = as_islands({"north": np.ones((2, 2))})
+    with booked(tables, tmp_path / "ledger.db", named=True):
+        opened = tables["north"].ledger
+        assert opened is not None
+        assert opened.account("north").releases == 0
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened.account("north")
+    tables, own = as_islands({"north": np.ones((2, 2))}), Ledger()
+    with booked(tables, own, named=True):
+        pass
+    assert own.account("north").releases == 0
 
 
 class Books(Observer):
-    """At every island's first message with noise in it: how many debits its ledger has."""
+    """At every message with noise in it: whether its stage is settled in its island's ledger."""
 
     def __init__(self, example: Example) -> None:
         self._decoder = Decoder[Message](protocol_of(example.study.protocol).all_messages(example.study))
         self._islands = example.islands
-        self.debits: dict[str, int] = {}
+        self.released: dict[str, set[str]] = {name: set() for name in example.islands}
+        self.early: list[tuple[str, str]] = []
 
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
         island = self._islands.get(sender.party)
-        if island is not None and isinstance(self._decoder.decode(data), ShareSum | Subspace | Model):
-            assert island.ledger is not None
-            self.debits.setdefault(island.name, len(island.ledger.debits()))
+        message = self._decoder.decode(data)
+        if island is None or not isinstance(message, ShareSum | Subspace | Model | EncryptedShare):
+            return
+        assert island.ledger is not None
+        debits = island.ledger.debits()
+        settled = {debit.stage for debit in debits if debit.state == "settled"}
+        # A sum's round is called like its stage; anything else is made of all stages.
+        one = isinstance(message, ShareSum)
+        stages = {message.block.partition("#")[0]} if one else {debit.stage for debit in debits}
+        self.released[island.name] |= stages
+        self.early += [(island.name, stage) for stage in stages - settled]
 
 
-@pytest.mark.parametrize("build", [private_pppca, dpdpca, privatelocal, private_sfpca])
-def test_nothing_with_noise_leaves_before_it_is_debited(build: Callable[[], Example]) -> None:
+@pytest.mark.parametrize(
+    ("build", "stages"), [(private_pppca, 3), (dpdpca, 3), (privatelocal, 2), (private_sfpca, 3)]
+)
+def test_nothing_with_noise_leaves_before_it_is_debited(build: Callable[[], Example], stages: int) -> None:
     """A run that is killed at any moment has released nothing that its ledger does not know."""
     example = build()
     for name, island in example.islands.items():
@@ -68,5 +101,7 @@ def test_nothing_with_noise_leaves_before_it_is_debited(build: Callable[[], Exam
         island.ledger.set_budget(name, 50.0, 1e-5)
     books = Books(example)
     LocalEngine().run(protocol_of(example.study.protocol), example.study, example.islands, observer=books)
-    assert set(books.debits) == set(example.islands)
-    assert all(count > 0 for count in books.debits.values())
+    assert books.early == []
+    assert {name: len(found) for name, found in books.released.items()} == dict.fromkeys(
+        example.islands, stages
+    )

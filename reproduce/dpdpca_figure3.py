@@ -57,7 +57,7 @@ def settings(rows: int) -> dict[str, Options]:
     private = {"epsilon": EPSILON, "delta": 1.0 / rows}
     dpdpca = {**private, "protocol": "dpdpca", "row_norm": 1.0}
     return {
-        EXACT: {"protocol": "pppca"},
+        EXACT: {"protocol": "pppca", "accept_determined": True},
         LATTICE: {**dpdpca, "secure_sum": "lattice"},
         PAILLIER: {**dpdpca, "secure_sum": "paillier"},
         PRINTED: {**dpdpca, "secure_sum": "paillier", "calibration": "paper"},

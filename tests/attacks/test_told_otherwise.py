@@ -76,7 +76,12 @@ async def nothing(*_: Any, **__: Any) -> None: ...
 
 def of_two_columns() -> Example:
     example = pppca()
-    parameters = {"n_components": 1, "columns": ("age", "dose"), "label": "outcome"}
+    parameters = {
+        "n_components": 1,
+        "columns": ("age", "dose"),
+        "label": "outcome",
+        "accept_determined": True,
+    }
     return Example(structs.replace(example.study, parameters=parameters), example.islands)
 
 

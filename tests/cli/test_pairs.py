@@ -6,11 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.cli.test_ledger import BOOKED
+from tests.cli.test_ledger import BOOKED, LEDGER, budgets, spent
 from tests.running import atoll
 
 from atoll.errors import DataError, StudyError
-from atoll.privacy.calibration import gdp_epsilon, gdp_mu
 from atoll.runtime.studies import open_study
 
 PAIRED = BOOKED.replace("row_norm = 4.0", 'centre = "pairs"')
@@ -24,12 +23,11 @@ def told(text: str) -> str:
 
 def test_a_study_in_pairs_runs_and_spends_what_it_says(folder: Path) -> None:
     Path("study.toml").write_text(PAIRED)
+    budgets()
     finished = atoll("run", "study.toml", "--quiet")
     assert finished.code == 0, finished.err
-    shown = json.loads(atoll("ledger", "show", "ledger.sqlite", "--json").out)
-    assert len(shown) == 2
-    for row in shown:  # the whole budget in one Gaussian release
-        assert row["epsilon"] == pytest.approx(gdp_epsilon(gdp_mu(1.0, 1e-5), row["delta"]))
+    # The whole of the study's epsilon, in one Gaussian release.
+    assert spent() == pytest.approx({"north-icu": 1.0, "south-icu": 1.0}, rel=1e-6)
 
 
 def test_the_review_says_what_pairs_are(folder: Path) -> None:
@@ -49,11 +47,12 @@ def test_the_review_says_what_pairs_are(folder: Path) -> None:
 
 def test_capacities_are_local_and_a_padded_study_needs_them(folder: Path) -> None:
     Path("study.toml").write_text(PADDED)
+    budgets()
     without = open_study("study.toml").study.digest
     refused = atoll("run", "study.toml", "--quiet")
     assert refused.code == DataError.exit_code
     assert "h declares no capacity" in told(refused.err)  # north or south, whichever comes first
-    assert not json.loads(atoll("ledger", "show", "ledger.sqlite", "--json").out)  # nobody paid
+    assert not json.loads(atoll("ledger", "export", *LEDGER).out)["debits"]  # nobody paid
     Path("study.toml").write_text(PADDED + CAPACITIES)
     assert open_study("study.toml").study.digest == without
     assert atoll("run", "study.toml", "--quiet").code == 0

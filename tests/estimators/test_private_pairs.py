@@ -148,6 +148,7 @@ def test_an_island_beyond_its_capacity_pays_nothing_and_sends_no_number() -> Non
     with Ledger() as ledger:
         for name, island in example.islands.items():
             island.ledger, island.identity = ledger, name
+            ledger.set_budget(name, 9.0, 1e-5)
         with pytest.raises(DataError, match="has more rows than the capacity"):
             atoll.LocalEngine().run(protocol_of("dpdpca"), example.study, example.islands)
         assert ledger.debits() == []

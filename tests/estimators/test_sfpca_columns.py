@@ -149,7 +149,7 @@ def test_scores_and_components_have_the_same_signs() -> None:
     from atoll.runtime.execute import run_study
 
     both = {"components": ("provider",), "scores": ("provider",)}
-    example = sfpca_columns(both, bounds=64.0)
+    example = sfpca_columns(both, bounds=64.0, digits="full")
     result = run_study(example.study, example.islands).result
     X = np.hstack([island.features(island.columns) for island in example.islands.values()])
     projected = X @ result["components"].T - result["offset"]

@@ -191,7 +191,7 @@ def test_a_matrix_that_one_provider_alone_reads_is_checked_by_it(monkeypatch: py
     error, tap = run(change, monkeypatch, Other)
     assert isinstance(error, MessageError)
     assert "hub/coordinator sent p1/provider a sum that is not" in str(error)
-    assert [received[step] for step in alone] == [{"p1"}, {"p2"}]
+    assert received[alone[0]] == {"p1"}
     assert tap.count(m.OpenedShare) <= 1  # the trace at most, before any rotation
     assert tap.count(m.ReleasedShare) == 0
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"atoll/core/vector"
 )
 
 func fingerprintOf(t *testing.T, f *Fingerprint, r *Ring, data []byte, count int) []uint64 {
@@ -178,7 +180,7 @@ func TestFingerprintsTellPlacesApart(t *testing.T) {
 		count       int
 	}{
 		"blocks": {blocks, swapped(blocks, 0, size, size), 10},
-		"chunks": {chunks, swapped(chunks, 0, packedSize(chunk), packedSize(chunk)), 2 * chunk},
+		"chunks": {chunks, swapped(chunks, 0, vector.PackedSize(chunk), vector.PackedSize(chunk)), 2 * chunk},
 	} {
 		if slices.Equal(fingerprintOf(t, f, r, pair.data, pair.count), fingerprintOf(t, f, r, pair.other, pair.count)) {
 			t.Errorf("%s can change places", name)

@@ -1,4 +1,7 @@
-"""Scores and components have the same signs, whoever holds them."""
+"""Scores and components have the same signs, whoever holds them.
+
+Both are released with 26 bits of the range, 64, under the noise of three providers: they fit to 1e-5.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def test_scores_of_owners_fit_the_components_of_a_consumer(seed: int) -> None:
     result = run_study(structs.replace(example.study, release=release), example.islands).result
     for name, island in example.islands.items():
         scores = island.features(island.columns) @ result["components"].T - result["offset"]
-        assert np.allclose(result["scores"][name], scores, atol=1e-6), seed
+        assert np.allclose(result["scores"][name], scores, atol=1e-5), seed
 
 
 def test_common_scores_fit_the_components_of_some() -> None:
@@ -26,7 +29,7 @@ def test_common_scores_fit_the_components_of_some() -> None:
     result = run_study(example.study, example.islands).result
     scores = table() @ result["components"].T - result["offset"]
     for name in example.islands:
-        assert np.allclose(result["scores"][name], scores, atol=1e-6)
+        assert np.allclose(result["scores"][name], scores, atol=1e-5)
 
 
 def test_components_that_are_opened_later_fit_scores_from_before() -> None:
@@ -36,4 +39,4 @@ def test_components_that_are_opened_later_fit_scores_from_before() -> None:
     kept = kept.fit(islands).encrypted_
     scores, opened = kept.project(islands), kept.open()
     for name, rows in islands.items():
-        assert np.allclose(scores[name], rows @ opened["components"].T - opened["offset"], atol=1e-6)
+        assert np.allclose(scores[name], rows @ opened["components"].T - opened["offset"], atol=1e-5)

@@ -19,8 +19,8 @@ import numpy as np
 
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid, pairs
-from atoll.privacy.audit import audit
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
+from atoll.privacy.lab.audit import audit
 from atoll.privacy.mechanisms import Crowd, GaussianNoise, LaplaceNoise, Part
 from atoll.privacy.paper_forms import centred_scatter, gaussian_matrices, ppca_noise
 from atoll.privacy.sensitivity import Neighbours, centred_scatter_replace

@@ -30,8 +30,8 @@ from sklearn import datasets
 
 from atoll.bench.sfpca import DATA_VARIABLE
 from atoll.privacy.dp_moments import Plan
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.mechanisms import Crowd
-from atoll.privacy.rehearsal import rehearse
 from atoll.randomness import derive, fresh_seed
 from benchmarks import dp_utility
 from benchmarks.dp_utility import captured

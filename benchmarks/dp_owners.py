@@ -14,9 +14,9 @@ from sklearn.datasets import load_digits
 
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.mechanisms import CURATOR, Crowd
 from atoll.privacy.paper_forms import centred_scatter
-from atoll.privacy.rehearsal import rehearse
 from atoll.randomness import derive, fresh_seed
 
 EPSILON, DELTA, K = 0.5, 1e-5, 5

@@ -27,10 +27,10 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from atoll.privacy.dp_moments import Plan
-from atoll.privacy.joint_moments import JointPlan, finish_joint, joint_contribution
+from atoll.privacy.lab.joint_moments import JointPlan, finish_joint, joint_contribution
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.mechanisms import CURATOR, Crowd
 from atoll.privacy.paper_forms import centred_scatter, gaussian_matrices
-from atoll.privacy.rehearsal import rehearse
 from atoll.randomness import derive, fresh_seed
 
 EPSILONS = (0.1, 0.3, 0.5, 1.0, 2.0)

@@ -27,11 +27,11 @@ from atoll.crypto.hazmat import lattice
 from atoll.crypto.hazmat.paillier import generate, parameters_for
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
-from atoll.network import Address
 from atoll.protocols import protocol_of
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
+from atoll.study.address import Address
 from atoll.study.model import Study
 from benchmarks.measure import seconds, show
 

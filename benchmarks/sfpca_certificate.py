@@ -25,13 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.errors import RangeOverflow
-from atoll.protocols.sfpca.certificate import TOLERANCE, Certificate
-from atoll.protocols.sfpca.covariance import POLICIES
-from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs
-from atoll.protocols.sfpca.moments import on_grid, quick_moments
-from atoll.protocols.sfpca.simulated import Simulated
-from atoll.protocols.sfpca.strict import strict
+from atoll.protocols.pca.sfpca.recipes.certificate import TOLERANCE, Certificate
+from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
+from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs
+from atoll.protocols.pca.sfpca.recipes.moments import on_grid, quick_moments
+from atoll.protocols.pca.sfpca.recipes.strict import strict
 from atoll.randomness import derive
+from atoll.secret_matrices.simulated import Simulated
 
 Floats = npt.NDArray[np.float64]
 

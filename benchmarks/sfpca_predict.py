@@ -17,7 +17,7 @@ from pathlib import Path
 
 from atoll.bench import sfpca as figure5
 from atoll.bench.calibrate import calibrate
-from atoll.protocols.sfpca import rates
+from atoll.secret_matrices.costs import rates
 from benchmarks.measure import show
 from benchmarks.sfpca_runs import Measured, Point, in_own_process
 

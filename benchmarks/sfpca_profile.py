@@ -30,12 +30,12 @@ from atoll.crypto.hazmat import golib
 from atoll.data.island import as_islands
 from atoll.estimators.decomposition import PCA
 from atoll.estimators.encrypted import sfpca_study
-from atoll.protocols.sfpca.costing import Costing
-from atoll.protocols.sfpca.parameters import SFPCAParameters, attempts, components_for
-from atoll.protocols.sfpca.planner import Shape, planned
-from atoll.protocols.sfpca.rates import PythonRates, Rate, Rates, RingRates
-from atoll.protocols.sfpca.timing import Effort
-from atoll.runtime.local import LocalEngine
+from atoll.protocols.pca.sfpca.parameters import SFPCAParameters, attempts, components_for
+from atoll.protocols.pca.sfpca.planner import Shape, planned
+from atoll.runtime.local.engine import LocalEngine
+from atoll.secret_matrices.costs.costing import Costing
+from atoll.secret_matrices.costs.rates import PythonRates, Rate, Rates, RingRates
+from atoll.secret_matrices.costs.timing import Effort
 from benchmarks.measure import show
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -19,8 +19,8 @@ import numpy as np
 from atoll.bench import sfpca as figure5
 from atoll.estimators.decomposition import PCA
 from atoll.protocols.base import Circumstances
-from atoll.protocols.sfpca.forecast import forecast
-from atoll.runtime.local import LocalEngine
+from atoll.protocols.pca.sfpca.forecast import forecast
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.model import Study
 from benchmarks.measure import forget_peak, peak_megabytes
 

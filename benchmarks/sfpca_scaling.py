@@ -28,7 +28,7 @@ from matplotlib.ticker import FormatStrFormatter, NullFormatter
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
 from atoll.protocols.base import Circumstances
-from atoll.protocols.sfpca.forecast import forecast
+from atoll.protocols.pca.sfpca.forecast import forecast
 from atoll.study.model import Study
 from benchmarks.measure import show
 from benchmarks.sfpca_runs import Measured, Point, in_own_process

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.linalg
 
 from atoll.privacy.dp_moments import Plan
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.mechanisms import Crowd
 from atoll.privacy.paper_forms import centred_scatter, gaussian_matrices
-from atoll.privacy.rehearsal import rehearse
-from atoll.protocols.privatelocal import Subspace, finish, local_subspace, merge
+from atoll.protocols.pca.privatelocal import Subspace, finish, local_subspace, merge
 from atoll.randomness import derive
 from reproduce.common import Floats, Look
 

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from atoll.errors import AtollError
     from atoll.estimators.decomposition import PCA
     from atoll.estimators.summation import secure_sum
-    from atoll.runtime.faults import Faults
-    from atoll.runtime.local import LocalEngine
+    from atoll.runtime.local.engine import LocalEngine
+    from atoll.runtime.local.faults import Faults
     from atoll.runtime.result import Result, load_result
     from atoll.runtime.studies import load_study
     from atoll.study.model import Study
@@ -36,9 +36,9 @@ __all__ = [
 _HOMES = {
     "PCA": "atoll.estimators.decomposition",
     "AtollError": "atoll.errors",
-    "Faults": "atoll.runtime.faults",
+    "Faults": "atoll.runtime.local.faults",
     "Island": "atoll.data.island",
-    "LocalEngine": "atoll.runtime.local",
+    "LocalEngine": "atoll.runtime.local.engine",
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
     "load_result": "atoll.runtime.result",

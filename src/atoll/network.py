@@ -1,4 +1,4 @@
-"""What a role sees of the world: an address, a network to send and receive on, and a record.
+"""What a role sees of the world: a network to send and receive on, and a record.
 
 A role is a function of its study, its data, its ordered inbox and its recorded draws, and of nothing
 else. It cannot tell which engine carries it: engines implement :class:`Network` and :class:`Record`.
@@ -9,23 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from hmac import compare_digest
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from atoll.codec import Message
 from atoll.errors import MessageError, RunError
+from atoll.study.address import Address
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
-
-
-class Address(NamedTuple):
-    """One role of one party."""
-
-    party: str
-    role: str
-
-    def __str__(self) -> str:
-        return f"{self.party}/{self.role}"
 
 
 class Record(Protocol):

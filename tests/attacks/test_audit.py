@@ -9,8 +9,8 @@ from benchmarks.dp_audit import PAIR_FORMS, ThinPlan, draw_runs, pair_run, whole
 
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid, pairs
-from atoll.privacy.audit import audit, score_bounds
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_epsilon, gdp_mu
+from atoll.privacy.lab.audit import audit, score_bounds
 from atoll.privacy.mechanisms import Crowd, GaussianNoise, LaplaceNoise, Part
 from atoll.privacy.paper_forms import centred_scatter, gaussian_matrices, ppca_noise, wishart_matrices
 from atoll.privacy.sensitivity import Neighbours, centred_scatter_replace

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.attacks.lattices import ignorant, knows_population, second_moments
-from tests.sfpca_runs import simulate
+from tests.support.sfpca_runs import simulate
 
 import atoll
 from atoll.errors import PrivacyError, StudyError
-from atoll.protocols.determined import Given, Table, line
-from atoll.protocols.sfpca import digits as released_digits
-from atoll.protocols.sfpca.direct import direct
-from atoll.protocols.sfpca.parameters import SFPCAParameters
+from atoll.protocols.pca.determined import Given, Table, line
+from atoll.protocols.pca.sfpca import digits as released_digits
+from atoll.protocols.pca.sfpca.parameters import SFPCAParameters
+from atoll.protocols.pca.sfpca.recipes.direct import direct
 
 N, R = 910, 3
 VALUES = np.arange(R + 1)

@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.contract.test_roles import Tap, tapped
-from tests.examples import Example, cut, dpdpca, table
+from tests.support.examples import Example, cut, dpdpca, table
 
 from atoll.codec import Decoder, Message
 from atoll.crypto import envelope
 from atoll.data.island import as_islands
-from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
 from atoll.privacy.paper_forms import centred_scatter
-from atoll.protocols import dpdpca_paper as paper
 from atoll.protocols import protocol_of
-from atoll.protocols.dpdpca import plan_of
-from atoll.protocols.dpdpca_terms import DPDPCAParameters
-from atoll.runtime.local import LocalEngine
+from atoll.protocols.pca.dpdpca import paper
+from atoll.protocols.pca.dpdpca.protocol import plan_of
+from atoll.protocols.pca.dpdpca.terms import DPDPCAParameters
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secure_sums.encrypted import SealedInput
+from atoll.study.address import Address
 
 PROXY, USER = Address("proxy", "proxy"), Address("data_user", "data_user")
 OWNERS = tuple(Address(f"island-{i}", "owner") for i in range(4))

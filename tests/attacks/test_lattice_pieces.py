@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from scipy import stats
-from tests.examples import pppca
+from tests.support.examples import pppca
 
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, decode
@@ -31,13 +31,13 @@ from atoll.crypto.parameters import (
 )
 from atoll.data.island import as_islands
 from atoll.errors import MessageError
-from atoll.network import Address
 from atoll.protocols import protocol_of
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums.base import SecureSum
 from atoll.secure_sums.encrypted import CipherSum
 from atoll.secure_sums.lattice import AddedInputs, OpeningShare
+from atoll.study.address import Address
 
 MODULUS = 2**192
 

@@ -15,19 +15,20 @@ import crc32c_reference
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from tests.examples import Example, summation
+from tests.support.examples import Example, summation
 
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, decode, encode
 from atoll.crypto import fingerprint
 from atoll.crypto.hazmat import lattice
 from atoll.errors import AtollError, MessageError
-from atoll.network import Address, Compared
+from atoll.network import Compared
 from atoll.protocols import protocol_of
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums.encrypted import SumKey
 from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, KeyShare, Lattice, OpeningShare
+from atoll.study.address import Address
 
 HEADER, SEED, KEY_ID = 36, 32, 16
 VICTIM = Address("island-2", "contributor")

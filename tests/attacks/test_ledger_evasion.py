@@ -19,7 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.contract.test_roles import Tap
-from tests.examples import Example, dpdpca, meta, pppca, private_pppca, private_sfpca, privatelocal, sfpca
+from tests.support.examples import (
+    Example,
+    dpdpca,
+    meta,
+    pppca,
+    private_pppca,
+    private_sfpca,
+    privatelocal,
+    sfpca,
+)
 
 import atoll
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
@@ -28,8 +37,9 @@ from atoll.privacy.calibration import gdp_epsilon, gdp_mu, zcdp_epsilon
 from atoll.privacy.identities import canonical
 from atoll.privacy.ledger import Budget, Ledger, Release
 from atoll.privacy.mechanisms import GaussianCost, PureCost
-from atoll.protocols import booking, private_release, protocol_of
-from atoll.runtime.local import LocalEngine
+from atoll.protocols import booking, protocol_of
+from atoll.protocols.pca import private_release
+from atoll.runtime.local.engine import LocalEngine
 
 ONE = [GaussianCost(gdp_mu(1.0, 1e-5))]
 
@@ -451,9 +461,9 @@ import os, signal, sys
 from pathlib import Path
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.secure_sums.shares import Shares
-from tests.examples import dpdpca
+from tests.support.examples import dpdpca
 
 def run(at, book, log):
     left = at

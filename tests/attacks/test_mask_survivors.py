@@ -15,23 +15,24 @@ import numpy as np
 import pytest
 from msgspec import structs
 from tests.contract.test_roles import Tap
-from tests.examples import Example, summation
+from tests.support.examples import Example, summation
 
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, encode
 from atoll.crypto import shamir
 from atoll.errors import Deadlock, MessageError, PartyLeft, RunError
-from atoll.network import Address, Compared
+from atoll.network import Compared
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned
-from atoll.runtime.faults import Faults
-from atoll.runtime.local import LocalEngine
+from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.faults import Faults
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
 from atoll.secure_sums import masks, shares
 from atoll.secure_sums.masks import MaskedInput, MaskKey
 from atoll.secure_sums.recoverable_masks import BackedUp, Members, RecoverableMasks, Survivors, Unmasking
 from atoll.secure_sums.shares import ShareSeed, ShareSum
+from atoll.study.address import Address
 
 BLOCK, ISLANDS, DROPOUTS, VICTIM = "values#0", 6, 2, 1
 THRESHOLD = 3  # of five neighbours, when two may leave

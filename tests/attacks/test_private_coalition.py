@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import dpdpca, private_pppca, privatelocal
+from tests.support.examples import dpdpca, private_pppca, privatelocal
 
 from atoll.data.island import as_islands
 from atoll.errors import PrivacyError, StudyError

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.examples import Example, dpdpca, private_sfpca
+from tests.support.examples import Example, dpdpca, private_sfpca
 
 import atoll
 from atoll.errors import DataError, MessageError, ParameterError
-from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
-from atoll.protocols import private_release, protocol_of
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.protocols import protocol_of
+from atoll.protocols.pca import private_release
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.study.address import Address
 
 PLAN = dp.Plan(2, row_norm=10.0, epsilon=0.1, delta=1e-5, rows="clip")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.examples import summation
+from tests.support.examples import summation
 
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, decode
@@ -15,12 +15,12 @@ from atoll.crypto import envelope
 from atoll.crypto.hazmat import ciphertexts, lattice
 from atoll.crypto.hazmat.paillier import SecretKey
 from atoll.errors import AtollError, KeyMismatch, MessageError
-from atoll.network import Address
 from atoll.protocols import protocol_of
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums.encrypted import CipherSum, SealedInput
 from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, OpeningShare
+from atoll.study.address import Address
 
 
 class Wire(Observer):

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.sfpca_runs import direct, encrypted, strict
+from tests.support.sfpca_runs import direct, encrypted, strict
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.data.island import as_islands
 from atoll.errors import RangeOverflow
 from atoll.estimators.base import parties
-from atoll.network import Address
-from atoll.protocols.sfpca import direct as direct_recipe
-from atoll.protocols.sfpca import messages, protocol
-from atoll.protocols.sfpca.moments import Moments
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.protocols.pca.sfpca import messages, protocol
+from atoll.protocols.pca.sfpca.recipes import direct as direct_recipe
+from atoll.protocols.pca.sfpca.recipes.moments import Moments
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 

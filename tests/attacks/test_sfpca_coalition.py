@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sfpca_runs import encrypted
+from tests.support.sfpca_runs import encrypted
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.errors import RangeOverflow
-from atoll.network import Address
-from atoll.protocols.sfpca import messages
-from atoll.protocols.sfpca.bounds import plan_for
-from atoll.protocols.sfpca.shared import Job, Shared
-from atoll.runtime.local import Observer
+from atoll.protocols.pca.sfpca import messages
+from atoll.runtime.local.engine import Observer
+from atoll.secret_matrices import messages as machine_messages
+from atoll.secret_matrices.machine import Job, Shared
+from atoll.secret_matrices.widths import plan_for
+from atoll.study.address import Address
 
 FRACTION = 40
 EVERYBODY = frozenset({"all"})
@@ -105,7 +106,7 @@ def test_a_coalition_with_all_it_holds_of_a_run_cannot_decrypt_an_intermediate()
     def decrypted(coalition: list[str], instead: bytes | None) -> np.ndarray:
         total, own = go.ProductSum(plan.ring, layout), 0
         for name in names:
-            total.add(run.body(name, messages.ProductPart))
+            total.add(run.body(name, machine_messages.ProductPart))
         second = total.second()
         for name in names:
             if name in coalition:
@@ -113,7 +114,7 @@ def test_a_coalition_with_all_it_holds_of_a_run_cannot_decrypt_an_intermediate()
                 message, share = secret.refresh(second, layout, plan.clearing, b"x" * 32, name.encode())
                 own = own + as_integers(share)
             else:
-                message = run.body(name, messages.MaskedShare) if instead is None else instead
+                message = run.body(name, machine_messages.MaskedShare) if instead is None else instead
             total.add_share(message)
         return np.asarray(as_integers(total.clear(plan.clearing)) + own)
 

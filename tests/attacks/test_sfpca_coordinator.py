@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sfpca_runs import Opened, direct, encrypted
+from tests.support.sfpca_runs import Opened, direct, encrypted
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.errors import AtollError, MessageError
-from atoll.network import Address
-from atoll.protocols.sfpca import messages as m
-from atoll.protocols.sfpca import parties
-from atoll.protocols.sfpca.bounds import plan_for
-from atoll.protocols.sfpca.shared import Job, Shared
-from atoll.runtime.local import Observer
+from atoll.protocols.pca.sfpca import messages as m
+from atoll.runtime.local.engine import Observer
+from atoll.secret_matrices import messages as mm
+from atoll.secret_matrices import roles
+from atoll.secret_matrices.machine import Job, Shared
+from atoll.secret_matrices.widths import plan_for
+from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Any]
 
@@ -66,9 +67,7 @@ class Relay:
             await self.send(address, message)
 
 
-def run(
-    change: Change, monkeypatch: pytest.MonkeyPatch, base: type = parties.Coordinator
-) -> tuple[Any, Sent]:
+def run(change: Change, monkeypatch: pytest.MonkeyPatch, base: type = roles.Coordinator) -> tuple[Any, Sent]:
     """The direct recipe under such a coordinator."""
 
     class Cheating(base):  # type: ignore[misc,valid-type]
@@ -81,7 +80,7 @@ def run(
         await machine.check(last=True)
         return found
 
-    monkeypatch.setattr(parties, "Coordinator", Cheating)
+    monkeypatch.setattr(roles, "Coordinator", Cheating)
     tap = Sent()
     try:
         return encrypted(program, tables(), observer=tap)[0], tap
@@ -100,7 +99,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(self: Any, *, last: bool = False) -> None:
         pass
 
-    monkeypatch.setattr(parties.Provider, "check", nothing)
+    monkeypatch.setattr(roles.Provider, "check", nothing)
 
 
 def test_an_honest_coordinator_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +109,7 @@ def test_an_honest_coordinator_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     found = results["p0/provider"]
     assert isinstance(found, Opened)
     np.testing.assert_allclose(np.abs(found.components @ exact.T), np.eye(3), atol=1e-6)
-    assert tap.count(m.OpenedShare) == 2
+    assert tap.count(mm.OpenedShare) == 2
 
 
 def zeros(body: Any) -> bytes:
@@ -140,7 +139,7 @@ def other_body(message: Any) -> Any:
     return type(message)(message.step, zeros(message.body))
 
 
-@pytest.mark.parametrize("kind", [m.EncryptedMatrix, m.SecondHalves])
+@pytest.mark.parametrize("kind", [mm.EncryptedMatrix, mm.SecondHalves])
 @pytest.mark.parametrize("to", ["p0", "p2", None], ids=["to the carrier", "to another", "to all"])
 def test_other_ciphertexts_are_found_out_before_anything_is_opened(
     kind: type, to: str | None, monkeypatch: pytest.MonkeyPatch
@@ -154,7 +153,7 @@ def test_other_ciphertexts_are_found_out_before_anything_is_opened(
     error, tap = run(lie(kind, to, other_body), monkeypatch)
     assert isinstance(error, MessageError)
     assert "hub/coordinator" in str(error)
-    assert tap.count(m.OpenedShare) == 0
+    assert tap.count(mm.OpenedShare) == 0
 
 
 def no_refusal(honest: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,13 +176,13 @@ def test_a_matrix_that_one_provider_alone_reads_is_checked_by_it(monkeypatch: py
     received: dict[int, set[str]] = defaultdict(set)
     alone: list[int] = []
 
-    class Other(parties.Coordinator):
+    class Other(roles.Coordinator):
         async def _encrypt_all(self, wanted: Any) -> None:
             alone.extend(self._step + 1 + i for i, left in enumerate(wanted) if len(left.readers) == 1)
             await super()._encrypt_all(wanted)
 
     def change(address: Address, message: Any) -> Any:
-        if not isinstance(message, m.EncryptedMatrix):
+        if not isinstance(message, mm.EncryptedMatrix):
             return message
         received[message.step].add(address.party)
         return other_body(message) if message.step in alone[:1] else message
@@ -192,8 +191,8 @@ def test_a_matrix_that_one_provider_alone_reads_is_checked_by_it(monkeypatch: py
     assert isinstance(error, MessageError)
     assert "hub/coordinator sent p1/provider a sum that is not" in str(error)
     assert received[alone[0]] == {"p1"}
-    assert tap.count(m.OpenedShare) <= 1  # the trace at most, before any rotation
-    assert tap.count(m.ReleasedShare) == 0
+    assert tap.count(mm.OpenedShare) <= 1  # the trace at most, before any rotation
+    assert tap.count(mm.ReleasedShare) == 0
 
 
 def test_a_masked_total_that_is_off_by_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,49 +200,49 @@ def test_a_masked_total_that_is_off_by_one_is_found_out(monkeypatch: pytest.Monk
     seen: list[int] = []
 
     def change(address: Address, message: Any) -> Any:
-        if isinstance(message, m.MaskedTotal) and not seen:
+        if isinstance(message, mm.MaskedTotal) and not seen:
             seen.append(message.step)
-            return m.MaskedTotal(message.step, plus_one(message.body, 9))
+            return mm.MaskedTotal(message.step, plus_one(message.body, 9))
         return message
 
     error, tap = run(change, monkeypatch)
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
-    assert tap.count(m.OpenedShare) == 1  # the trace, whose value only the coordinator's own lie could change
+    assert tap.count(mm.OpenedShare) == 1  # the trace, which only the coordinator's own lie could change
 
 
 def turned_sign(message: Any) -> Any:
     """A decomposition as good as the other: nobody can object to it alone."""
     values = np.array(message.values)
     values[1:, 0] *= -1
-    return m.PublicNumbers(message.step, values)
+    return mm.PublicNumbers(message.step, values)
 
 
 def other_words(message: Any) -> Any:
     words = np.array(message.words)
     words[0, 0, 0] += np.uint64(1)
-    return m.OpenedMatrix(message.step, words)
+    return mm.OpenedMatrix(message.step, words)
 
 
 @pytest.mark.parametrize("to", ["p1", None])
 def test_another_opened_matrix_is_found_out_before_the_next_opening(
     to: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error, tap = run(lie(m.OpenedMatrix, to, other_words), monkeypatch)
+    error, tap = run(lie(mm.OpenedMatrix, to, other_words), monkeypatch)
     assert isinstance(error, MessageError)
     assert "hub/coordinator" in str(error)
-    assert tap.count(m.OpenedShare) == 1
-    assert tap.count(m.ReleasedShare) == 0
+    assert tap.count(mm.OpenedShare) == 1
+    assert tap.count(mm.ReleasedShare) == 0
 
 
 def test_eigenvectors_that_differ_in_sign_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    error, tap = run(lie(m.PublicNumbers, "p1", turned_sign), monkeypatch)
+    error, tap = run(lie(mm.PublicNumbers, "p1", turned_sign), monkeypatch)
     assert isinstance(error, MessageError)
     assert "hub/coordinator told" in str(error)
-    assert tap.count(m.ReleasedShare) == 0
+    assert tap.count(mm.ReleasedShare) == 0
 
 
-@pytest.mark.parametrize("kind", [m.EncryptedMatrix, m.SecondHalves])
+@pytest.mark.parametrize("kind", [mm.EncryptedMatrix, mm.SecondHalves])
 def test_0_1_0_opened_all_the_same(kind: type, unchecked: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same lies, with nothing compared: a share of what became of them leaves."""
     monkeypatch.setattr(
@@ -259,22 +258,22 @@ def test_0_1_0_opened_all_the_same(kind: type, unchecked: None, monkeypatch: pyt
         return message
 
     _, tap = run(once, monkeypatch)  # what is opened makes no sense, but it is opened
-    assert tap.count(m.OpenedShare) > 0
+    assert tap.count(mm.OpenedShare) > 0
 
 
 # ---- one provider's part in place of the sum ----
 
 
-class OneIsland(parties.Coordinator):
+class OneIsland(roles.Coordinator):
     """Adds up nothing: the covariance is that of the first provider."""
 
     async def _added_products(self, course: Any) -> go.ProductSum:
         if course.job.name != "covariance":
             return await super()._added_products(course)
         total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
-        arrived = await self.net.gather(m.ProductPart, self._senders(course.job))
+        arrived = await self.net.gather(mm.ProductPart, self._senders(course.job))
         total.add(arrived[self.providers[0]].body)
-        await self.net.broadcast(self._members(course.group), m.SecondHalves(course.step, total.second()))
+        await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, total.second()))
         return total
 
 
@@ -292,7 +291,7 @@ def test_the_sum_of_one_part_is_found_out(monkeypatch: pytest.MonkeyPatch) -> No
     error, tap = run(honest, monkeypatch, OneIsland)
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
-    assert tap.count(m.OpenedShare) == 0
+    assert tap.count(mm.OpenedShare) == 0
 
 
 # ---- keys ----
@@ -321,12 +320,12 @@ def test_zero_keys_are_refused_before_anything_is_encrypted(
     victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing(message: Any) -> Any:
-        return m.OthersKeyParts(tuple(tuple(zeros(part) for part in parts) for parts in message.parts))
+        return mm.OthersKeyParts(tuple(tuple(zeros(part) for part in parts) for parts in message.parts))
 
-    error, tap = run(lie(m.OthersKeyParts, victim, nothing), monkeypatch)
+    error, tap = run(lie(mm.OthersKeyParts, victim, nothing), monkeypatch)
     assert isinstance(error, MessageError)
     assert "is not the one it committed to" in str(error)
-    assert m.EncryptedShare not in tap.kinds[victim]
+    assert mm.EncryptedShare not in tap.kinds[victim]
 
 
 def negative(part: bytes, ring: go.Ring) -> bytes:
@@ -346,15 +345,15 @@ def test_a_part_that_cancels_the_others_comes_too_late(monkeypatch: pytest.Monke
     """A provider whom the coordinator shows the others' parts: its own, chosen then, is not what it
     committed to."""
     collected: dict[str, Any] = {}
-    rings = [go.family(name)[-1] for name in parties.FAMILIES]
+    rings = [go.family(name)[-1] for name in roles.FAMILIES]
 
-    class Cancelling(parties.Coordinator):
-        async def set_up(self, families: Any = parties.FAMILIES) -> None:
+    class Cancelling(roles.Coordinator):
+        async def set_up(self, families: Any = roles.FAMILIES) -> None:
             gather = self.net.gather
 
             async def kept(kind: type, senders: Any) -> Any:
                 arrived = await gather(kind, senders)
-                if kind is m.KeyParts:
+                if kind is mm.KeyParts:
                     collected.update({a.party: message.parts for a, message in arrived.items()})
                 return arrived
 
@@ -362,11 +361,11 @@ def test_a_part_that_cancels_the_others_comes_too_late(monkeypatch: pytest.Monke
             await super().set_up(families)
 
     def change(address: Address, message: Any) -> Any:
-        if not isinstance(message, m.OthersKeyParts) or address.party != "p0":
+        if not isinstance(message, mm.OthersKeyParts) or address.party != "p0":
             return message
         rogue = tuple(negative(bytes(p), ring) for p, ring in zip(collected["p0"], rings, strict=True))
         nothing = tuple(zeros(p) for p in message.parts[0])
-        return m.OthersKeyParts((rogue, nothing))
+        return mm.OthersKeyParts((rogue, nothing))
 
     error, tap = run(change, monkeypatch, Cancelling)
     own = [bytes(part) for part in collected["p0"]]
@@ -375,7 +374,7 @@ def test_a_part_that_cancels_the_others_comes_too_late(monkeypatch: pytest.Monke
         assert cancelled.to_bytes() == bytes(ring.poly_size)
     assert isinstance(error, MessageError)
     assert "is not the one it committed to" in str(error)
-    assert m.EncryptedShare not in tap.kinds["p0"]
+    assert mm.EncryptedShare not in tap.kinds["p0"]
 
 
 @pytest.mark.parametrize("victim", ["p0", "p1"])
@@ -383,12 +382,12 @@ def test_other_session_seeds_are_refused(victim: str, monkeypatch: pytest.Monkey
     """Without a provider's own part, or in another place, or with another's replaced for one receiver."""
 
     def replaced(message: Any) -> Any:
-        return m.SessionSeed((message.seeds[0], message.seeds[1], b"x" * 32))
+        return mm.SessionSeed((message.seeds[0], message.seeds[1], b"x" * 32))
 
     def exchanged(message: Any) -> Any:
-        return m.SessionSeed((message.seeds[1], message.seeds[0], message.seeds[2]))
+        return mm.SessionSeed((message.seeds[1], message.seeds[0], message.seeds[2]))
 
     for say in (replaced, exchanged):
-        error, tap = run(lie(m.SessionSeed, victim, say), monkeypatch)
+        error, tap = run(lie(mm.SessionSeed, victim, say), monkeypatch)
         assert isinstance(error, MessageError)
-        assert tap.count(m.KeyParts) == 0
+        assert tap.count(mm.KeyParts) == 0

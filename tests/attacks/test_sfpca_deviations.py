@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import sfpca_scores
-from tests.lying import Lie, lying
+from tests.support.examples import sfpca_scores
+from tests.support.lying import Lie, lying
 
 from atoll.codec import Message
 from atoll.errors import MessageError
-from atoll.network import Address
-from atoll.protocols.sfpca import messages as m
 from atoll.runtime.execute import run_study
+from atoll.secret_matrices import messages as mm
+from atoll.study.address import Address
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -38,16 +38,16 @@ def test_a_session_that_was_not_made_with_ones_own_part(monkeypatch: pytest.Monk
     """An old session's seeds would bring its common polynomials back."""
 
     def lie(sender: Address, to: Address, message: Any) -> Message:
-        return m.SessionSeed((bytes(32),) * 3) if type(message) is m.SessionSeed else message
+        return mm.SessionSeed((bytes(32),) * 3) if type(message) is mm.SessionSeed else message
 
-    assert m.KeyParts not in told(monkeypatch, lie)
+    assert mm.KeyParts not in told(monkeypatch, lie)
 
 
 def test_a_session_with_a_part_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
     def lie(sender: Address, to: Address, message: Any) -> Message:
-        if type(message) is not m.SessionSeed or to.party == "island-2":
+        if type(message) is not mm.SessionSeed or to.party == "island-2":
             return message
-        return m.SessionSeed((*message.seeds[:2], b""))
+        return mm.SessionSeed((*message.seeds[:2], b""))
 
     told(monkeypatch, lie)
 
@@ -56,16 +56,16 @@ def test_eigenvectors_of_another_matrix(monkeypatch: pytest.MonkeyPatch) -> None
     """They say which rows of the secret rotation are released: any others would be linear queries."""
 
     def lie(sender: Address, to: Address, message: Any) -> Message:
-        if type(message) is not m.PublicNumbers:
+        if type(message) is not mm.PublicNumbers:
             return message
         values = np.array(message.values)
         values[1:] = np.eye(values.shape[1])
         return structs.replace(message, values=values)
 
-    assert m.ReleasedShare not in told(monkeypatch, lie)
+    assert mm.ReleasedShare not in told(monkeypatch, lie)
 
 
-@pytest.mark.parametrize("kind", [m.EncryptedMatrix, m.SecondHalves, m.OpenedMatrix, m.PublicNumbers])
+@pytest.mark.parametrize("kind", [mm.EncryptedMatrix, mm.SecondHalves, mm.OpenedMatrix, mm.PublicNumbers])
 def test_a_message_of_another_step(monkeypatch: pytest.MonkeyPatch, kind: type[Message]) -> None:
     def lie(sender: Address, to: Address, message: Any) -> Message:
         return structs.replace(message, step=message.step + 1) if type(message) is kind else message

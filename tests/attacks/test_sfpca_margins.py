@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from tests.attacks.test_sfpca_widths import decaying
-from tests.sfpca_runs import direct, simulate, strict
+from tests.support.sfpca_runs import direct, simulate, strict
 
 from atoll.errors import CertificateRefused
-from atoll.protocols.sfpca import private
-from atoll.protocols.sfpca.certificate import Certificate
-from atoll.protocols.sfpca.rotations import WORK_BITS, _dithered, gaussians, rotation
-from atoll.protocols.sfpca.shared import Job, Shared, concerned
-from atoll.protocols.sfpca.simulated import Simulated
+from atoll.protocols.pca.sfpca import private
+from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
+from atoll.secret_matrices.machine import Job, Shared, concerned
+from atoll.secret_matrices.rotations import WORK_BITS, _dithered, gaussians, rotation
+from atoll.secret_matrices.simulated import Simulated
 
 Opening = tuple[tuple[int, int], int, int]
 

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from atoll import fixedpoint
 from atoll.data.island import Island
 from atoll.fixedpoint import Limbs
-from atoll.protocols.sfpca import ranges
+from atoll.protocols.pca.sfpca import ranges
 from atoll.randomness import derive
 
 LEVELS = np.array(ranges.LEVELS)

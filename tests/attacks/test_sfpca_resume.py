@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 from tests.contract.test_roles import tapped
-from tests.examples import sfpca
+from tests.support.examples import sfpca
 
 from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.data.island import Island
 from atoll.errors import MessageError, RunError
-from atoll.network import Address, Compared
+from atoll.network import Compared
 from atoll.protocols import protocol_of
-from atoll.protocols.sfpca import messages
 from atoll.runtime.inbox import Event
 from atoll.runtime.replay import ReplayNetwork, replay
+from atoll.secret_matrices import messages as machine
+from atoll.study.address import Address
 
 ME = Address("island-0", "provider")
 
@@ -40,7 +41,7 @@ def changed(inbox: list[Event], kind: type[Message], decoder: Decoder[Message]) 
     return events
 
 
-@pytest.mark.parametrize("kind", [messages.EncryptedMatrix, messages.SecondHalves])
+@pytest.mark.parametrize("kind", [machine.EncryptedMatrix, machine.SecondHalves])
 def test_other_messages_under_the_same_draws_end_the_run(
     kind: type[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:

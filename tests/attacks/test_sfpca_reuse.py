@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.examples import Example
+from tests.support.examples import Example
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
-from atoll.network import Address
-from atoll.protocols.sfpca import direct, messages, protocol, strict
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.protocols.pca.sfpca import protocol
+from atoll.protocols.pca.sfpca.recipes import direct, strict
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.secret_matrices import messages as machine
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 
@@ -95,15 +97,15 @@ class Calls:
         monkeypatch.setattr(go, "multiply", multiplied)
 
 
-OF_PROVIDERS = (messages.EncryptedShare, messages.ProductPart, messages.MaskedShare)
+OF_PROVIDERS = (machine.EncryptedShare, machine.ProductPart, machine.MaskedShare)
 STEPS = (
     *OF_PROVIDERS,
-    messages.EncryptedMatrix,
-    messages.SecondHalves,
-    messages.OpenedShare,
-    messages.OpenedMatrix,
-    messages.ReleasedShare,
-    messages.PublicNumbers,
+    machine.EncryptedMatrix,
+    machine.SecondHalves,
+    machine.OpenedShare,
+    machine.OpenedMatrix,
+    machine.ReleasedShare,
+    machine.PublicNumbers,
 )
 
 
@@ -154,7 +156,7 @@ def test_no_step_speaks_twice(retried: tuple[Calls, Tap]) -> None:
         session = 0
         for message in sent:
             # A provider opens a session with its part of the seed, the coordinator with all parts.
-            session += isinstance(message, messages.SeedPart | messages.SessionSeed)
+            session += isinstance(message, machine.SeedPart | machine.SessionSeed)
             if isinstance(message, STEPS):
                 said.append((link, session, type(message).__name__, message.step))
             if isinstance(message, OF_PROVIDERS):

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sfpca_runs import direct, encrypted, exponent_of
+from tests.support.sfpca_runs import direct, encrypted, exponent_of
 
-from atoll.protocols.sfpca import direct as direct_recipe
-from atoll.protocols.sfpca import rotations
+from atoll.protocols.pca.sfpca.recipes import direct as direct_recipe
+from atoll.secret_matrices import rotations
 
 GRID = 30
 EQUATION_BITS = 16

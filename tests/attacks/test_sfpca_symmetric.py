@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.sfpca_runs import encrypted, simulate, strict
+from tests.support.sfpca_runs import encrypted, simulate, strict
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
-from atoll.network import Address
-from atoll.protocols.sfpca import messages as m
-from atoll.runtime.local import Observer
+from atoll.protocols.pca.sfpca import messages as m
+from atoll.runtime.local.engine import Observer
+from atoll.secret_matrices import messages as mm
+from atoll.study.address import Address
 
 RHO = 26
 
@@ -29,7 +30,7 @@ class Openings(Observer):
 
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
         message = self.decoder.decode(bytes(data))
-        if isinstance(message, m.OpenedShare | m.OpenedMatrix):
+        if isinstance(message, mm.OpenedShare | mm.OpenedMatrix):
             self.shares.append(message)
 
 
@@ -117,7 +118,7 @@ def ranked(score: Any, X: np.ndarray) -> int:
 @pytest.fixture
 def one_sketch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another sketch would give another place among candidates that nothing tells apart."""
-    monkeypatch.setattr("tests.sfpca_runs.fresh_seed", lambda: b"s" * 32)
+    monkeypatch.setattr("tests.support.sfpca_runs.fresh_seed", lambda: b"s" * 32)
 
 
 def test_the_antisymmetric_part_told_the_true_covariance_from_500_others(one_sketch: None) -> None:

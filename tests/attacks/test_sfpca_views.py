@@ -8,37 +8,38 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from scipy.stats import chi2
-from tests.examples import Example
+from tests.support.examples import Example
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
-from atoll.network import Address
 from atoll.protocols import handshake
-from atoll.protocols.sfpca import messages as m
-from atoll.protocols.sfpca import protocol
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.protocols.pca.sfpca import messages as m
+from atoll.protocols.pca.sfpca import protocol
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.secret_matrices import messages as mm
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 K = 2
 RESIDUES = (
-    *(m.EncryptedShare, m.EncryptedMatrix, m.ProductPart, m.SecondHalves),
-    *(m.MaskedShare, m.MaskedTotal),
+    *(mm.EncryptedShare, mm.EncryptedMatrix, mm.ProductPart, mm.SecondHalves),
+    *(mm.MaskedShare, mm.MaskedTotal),
 )
-KEYS = (m.KeyParts, m.OthersKeyParts)
-SEEDS = (m.SeedPart, m.SessionSeed)
+KEYS = (mm.KeyParts, mm.OthersKeyParts)
+SEEDS = (mm.SeedPart, mm.SessionSeed)
 PUBLIC = (handshake.Columns, handshake.AgreedColumns, m.RowCount, m.RowCounts)
-OPENED = (m.OpenedShare, m.OpenedMatrix, m.PublicNumbers)
+OPENED = (mm.OpenedShare, mm.OpenedMatrix, mm.PublicNumbers)
 EXPECTED = {
     "coordinator": {
-        *(handshake.Columns, m.RowCount, m.SeedPart, m.KeyParts),
-        *(m.EncryptedShare, m.ProductPart, m.MaskedShare, m.OpenedShare),
+        *(handshake.Columns, m.RowCount, mm.SeedPart, mm.KeyParts),
+        *(mm.EncryptedShare, mm.ProductPart, mm.MaskedShare, mm.OpenedShare),
     },
     "provider": {
-        *(handshake.AgreedColumns, m.RowCounts, m.SessionSeed, m.OthersKeyParts),
-        *(m.EncryptedMatrix, m.SecondHalves, m.OpenedMatrix, m.PublicNumbers, m.ReleasedShare),
-        m.Compared,
+        *(handshake.AgreedColumns, m.RowCounts, mm.SessionSeed, mm.OthersKeyParts),
+        *(mm.EncryptedMatrix, mm.SecondHalves, mm.OpenedMatrix, mm.PublicNumbers, mm.ReleasedShare),
+        mm.Compared,
     },
 }
 
@@ -130,7 +131,7 @@ def together(bodies: list[bytes]) -> bytes:
 
 def test_nobody_receives_any_other_kind_of_message(view: View) -> None:
     for receiver, messages in view.arrived.items():
-        carried = {m.MaskedTotal} if receiver.party == "island-0" else set()
+        carried = {mm.MaskedTotal} if receiver.party == "island-0" else set()
         assert {type(message) for message in messages} == EXPECTED[receiver.role] | carried, receiver
 
 
@@ -145,12 +146,12 @@ def test_ciphertexts_and_masked_shares_look_uniform(view: View, kind: type[Messa
 def test_keys_look_uniform_and_seeds_are_seeds(view: View) -> None:
     for kind in KEYS:
         for message in view.of(kind):
-            given = (message.parts,) if kind is m.KeyParts else message.parts
+            given = (message.parts,) if kind is mm.KeyParts else message.parts
             assert all(looks_random(bytes(part)) for parts in given for part in parts)
-    parts = [message.seed for message in view.of(m.SeedPart)]
+    parts = [message.seed for message in view.of(mm.SeedPart)]
     assert {len(seed) for seed in parts} == {32}
     assert len(set(parts)) == len(parts)
-    assert all(set(message.seeds) == set(parts) for message in view.of(m.SessionSeed))
+    assert all(set(message.seeds) == set(parts) for message in view.of(mm.SessionSeed))
 
 
 def test_the_look_sees_what_is_not_masked() -> None:
@@ -182,7 +183,7 @@ def test_opened_are_the_trace_z_and_tau_and_nothing_else(view: View) -> None:
     for receiver, messages in view.arrived.items():
         if receiver.role != "provider":
             continue
-        opened = [words(message) for message in messages if isinstance(message, m.OpenedMatrix)]
+        opened = [words(message) for message in messages if isinstance(message, mm.OpenedMatrix)]
         shapes = [x.shape for x in opened]
         assert shapes == [(1, 1), (rho * (rho + 1) // 2, 1)] + [(1, 1)] * (view.recipe == "strict")
         known = view.learned[receiver].inherent
@@ -205,9 +206,9 @@ def test_public_numbers_follow_from_what_was_opened(view: View) -> None:
         if receiver.role != "provider":
             continue
         Z = next(
-            symmetric(words(x)) for x in messages if isinstance(x, m.OpenedMatrix) and x.words.shape[0] > 1
+            symmetric(words(x)) for x in messages if isinstance(x, mm.OpenedMatrix) and x.words.shape[0] > 1
         )
-        numbers = [np.array(message.values) for message in messages if isinstance(message, m.PublicNumbers)]
+        numbers = [np.array(message.values) for message in messages if isinstance(message, mm.PublicNumbers)]
         theta, U = numbers[0][0], numbers[0][1:]
         unit = np.trace(Z) / theta.sum()
         np.testing.assert_allclose((U * theta) @ U.T * unit, Z, atol=1e-9 * np.abs(Z).max())
@@ -216,7 +217,7 @@ def test_public_numbers_follow_from_what_was_opened(view: View) -> None:
 
 def test_shares_of_openings_and_outputs_are_masked(view: View) -> None:
     """Each alone is far wider than what they add up to, and its digits are uniform."""
-    for kind in (m.OpenedShare, m.ReleasedShare):
+    for kind in (mm.OpenedShare, mm.ReleasedShare):
         shares = [message for message in view.of(kind) if message.words.shape[0] > 1]
         assert shares
         once = {np.array(share.words).tobytes(): share for share in shares}.values()
@@ -226,7 +227,7 @@ def test_shares_of_openings_and_outputs_are_masked(view: View) -> None:
         for share in shares:
             # Entries are below 2^7 in units of 2^fraction (60 for outputs, 120 for Z).
             bits = np.array([abs(int(v)).bit_length() for v in words(share).ravel()])
-            assert np.median(bits) > (120 if kind is m.OpenedShare else 60) + 40
+            assert np.median(bits) > (120 if kind is mm.OpenedShare else 60) + 40
 
 
 def test_outputs_are_what_the_shares_add_up_to(view: View) -> None:
@@ -235,7 +236,7 @@ def test_outputs_are_what_the_shares_add_up_to(view: View) -> None:
     for address in providers:
         found = view.learned[address].outputs["components"]
         assert np.abs(np.sum(found * exact, axis=1)).min() > 0.9999
-        received = [x for x in view.arrived[address] if isinstance(x, m.ReleasedShare)]
+        received = [x for x in view.arrived[address] if isinstance(x, mm.ReleasedShare)]
         # Components and offset from everybody else, and nothing more.
         assert len(received) == 2 * (len(providers) - 1)
         assert {x.words.shape[:2] for x in received} == {(K, view.rows.shape[1]), (K, 1)}

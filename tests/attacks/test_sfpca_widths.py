@@ -12,22 +12,24 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 from sklearn.datasets import load_wine
-from tests.sfpca_runs import direct, encrypted, own_moments, strict
+from tests.support.sfpca_runs import direct, encrypted, own_moments, strict
 
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Clearing, Layout, Ring
-from atoll.protocols.sfpca import counted, parties, planner
-from atoll.protocols.sfpca.bounds import Widths, plan_for
-from atoll.protocols.sfpca.columns import Split, evenly_split, own_columns
-from atoll.protocols.sfpca.covariance import HEADROOM, POLICIES
-from atoll.protocols.sfpca.direct import DATA_FRACTION, Inputs, scatter
-from atoll.protocols.sfpca.direct import direct as direct_recipe
-from atoll.protocols.sfpca.moments import on_grid
-from atoll.protocols.sfpca.rows import prefers_rows
-from atoll.protocols.sfpca.shared import Job, Shared
-from atoll.protocols.sfpca.strict import held_covariance, start
-from atoll.protocols.sfpca.strict import strict as strict_recipe
+from atoll.protocols.pca.sfpca import planner
+from atoll.protocols.pca.sfpca.recipes.columns import Split, evenly_split, own_columns
+from atoll.protocols.pca.sfpca.recipes.covariance import HEADROOM, POLICIES
+from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, scatter
+from atoll.protocols.pca.sfpca.recipes.direct import direct as direct_recipe
+from atoll.protocols.pca.sfpca.recipes.moments import on_grid
+from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
+from atoll.protocols.pca.sfpca.recipes.strict import held_covariance, start
+from atoll.protocols.pca.sfpca.recipes.strict import strict as strict_recipe
 from atoll.randomness import derive
+from atoll.secret_matrices import roles
+from atoll.secret_matrices.costs import counted
+from atoll.secret_matrices.machine import Job, Shared
+from atoll.secret_matrices.widths import Widths, plan_for
 
 # The table of go/product, which pins them.
 MODULI = [
@@ -66,7 +68,7 @@ class Seen:
             self.smudged.append(Smudged(x.shape[:2], width, go.to_ints(out) - go.to_ints(x)))
             return out
 
-        monkeypatch.setattr(parties, "plan_for", planned)
+        monkeypatch.setattr(roles, "plan_for", planned)
         monkeypatch.setattr(counted, "plan_for", planned)
         monkeypatch.setattr(go, "smudge", noted)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.examples import dpdpca, private_sfpca
+from tests.support.examples import dpdpca, private_sfpca
 
 from atoll.errors import RunError
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.mechanisms import Crowd
 from atoll.protocols import protocol_of
+from atoll.review.study import review_study
 from atoll.runtime.records import MemoryRecord
-from atoll.runtime.review import review_study
 
 SEED = bytes(range(32))
 

@@ -12,18 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import EXAMPLES, Example, frames, pppca, sfpca, sfpca_columns
+from tests.support.examples import EXAMPLES, Example, frames, pppca, sfpca, sfpca_columns
 
 from atoll import fixedpoint
 from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import MessageError
-from atoll.network import Address, Network
+from atoll.network import Network
 from atoll.protocols import handshake, protocol_of
 from atoll.protocols.handshake import AgreedColumns, JoinedColumns
-from atoll.protocols.pppca_told import JointMean, Transfer
-from atoll.protocols.sfpca.messages import DataRange, RowCounts
-from atoll.runtime.local import LocalEngine, Outcome
+from atoll.protocols.pca.pppca.told import JointMean, Transfer
+from atoll.protocols.pca.sfpca.messages import DataRange, RowCounts
+from atoll.runtime.local.engine import LocalEngine, Outcome
+from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Message]
 
@@ -186,9 +187,9 @@ def test_another_mean_for_one_provider_gave_its_rows_and_column_sums(monkeypatch
         totals.append(fixedpoint.decode(total))
         return np.eye(d)
 
-    monkeypatch.setattr("atoll.protocols.pppca_told.compare", nothing)
-    monkeypatch.setattr("atoll.protocols.pppca.covariance", seen)
-    monkeypatch.setattr("atoll.protocols.pppca.check_transfer", lambda *_: None)
+    monkeypatch.setattr("atoll.protocols.pca.pppca.told.compare", nothing)
+    monkeypatch.setattr("atoll.protocols.pca.pppca.protocol.covariance", seen)
+    monkeypatch.setattr("atoll.protocols.pca.pppca.protocol.check_transfer", lambda *_: None)
     outcome = run(pppca(), "server", changing(JointMean, "hospital-1", mean=shifted))
     mean = outcome.learned[Address("server", "server")].inherent["mean"]
     residual, scatter = totals[0][:4], totals[0][4:]

@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.attacks.test_sfpca_coordinator import Relay, Sent, honest, plus_one, run, tables
-from tests.examples import sfpca, sfpca_columns
-from tests.sfpca_runs import direct, encrypted
+from tests.support.examples import sfpca, sfpca_columns
+from tests.support.sfpca_runs import direct, encrypted
 
 import atoll
 from atoll.crypto.hazmat import product as go
 from atoll.errors import AtollError, MessageError, PrivacyError
-from atoll.network import Address
-from atoll.protocols.sfpca import messages as m
-from atoll.protocols.sfpca import openings, parties, protocol
-from atoll.protocols.sfpca.checks import Checks
-from atoll.protocols.sfpca.courses import digest_of
+from atoll.protocols.pca.sfpca import protocol
 from atoll.runtime.execute import run_study
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.secret_matrices import messages as mm
+from atoll.secret_matrices import openings, roles
+from atoll.secret_matrices.checks import Checks
+from atoll.secret_matrices.courses import digest_of
+from atoll.study.address import Address
 
 
 class Bodies(Sent):
@@ -39,7 +40,7 @@ class Bodies(Sent):
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
         super().sent(sender, receiver, data)
         message = self.decoder.decode(bytes(data))
-        if isinstance(message, m.MaskedShare | m.ProductPart):
+        if isinstance(message, mm.MaskedShare | mm.ProductPart):
             self.bodies[type(message)][sender.party, message.step] = bytes(message.body)
 
 
@@ -66,9 +67,9 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             machine.check = check
 
-    new, release = parties.Provider._multiply_all, openings.release
-    monkeypatch.setattr(parties.Provider, "_multiply_all", multiply_all)
-    monkeypatch.setattr(parties, "release", early)
+    new, release = roles.Provider._multiply_all, openings.release
+    monkeypatch.setattr(roles.Provider, "_multiply_all", multiply_all)
+    monkeypatch.setattr(roles, "release", early)
 
 
 async def _nothing(*, last: bool = False) -> None:
@@ -103,7 +104,7 @@ def a_third(ring: go.Ring) -> int:
     return int(np.prod([int(q) for q in ring.moduli[: ring.limbs]], dtype=object)) // 3
 
 
-class AsksForKeys(parties.Coordinator):
+class AsksForKeys(roles.Coordinator):
     """Asks for decryption shares of a third of the modulus: the masks are narrower than that."""
 
     asked: Any = None
@@ -111,9 +112,9 @@ class AsksForKeys(parties.Coordinator):
     async def _added_products(self, course: Any) -> go.ProductSum:
         plan = course.plan
         total = go.ProductSum(plan.ring, plan.layouts[0])
-        await self._fold(m.ProductPart, self._senders(course.job), total.add, course.step)
+        await self._fold(mm.ProductPart, self._senders(course.job), total.add, course.step)
         second = constant(a_third(plan.ring), plan.ring, plan.layouts[0].out_polys)
-        await self.net.broadcast(self._members(course.group), m.SecondHalves(course.step, second))
+        await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, second))
         AsksForKeys.asked = AsksForKeys.asked or course
         return total
 
@@ -128,12 +129,12 @@ def asked_for_keys(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Bodies, dict[s
     secrets: dict[str, go.Secret] = {}
 
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
-        if isinstance(machine, parties.Provider):
+        if isinstance(machine, roles.Provider):
             secrets[machine.me] = machine.secrets
         return await direct(machine, inputs, 3, receivers)
 
     monkeypatch.setattr(AsksForKeys, "asked", None)
-    monkeypatch.setattr(parties, "Coordinator", AsksForKeys)
+    monkeypatch.setattr(roles, "Coordinator", AsksForKeys)
     tap = Bodies()
     with pytest.raises(AtollError) as found:
         encrypted(program, tables(), observer=tap)
@@ -150,7 +151,7 @@ def test_a_decryption_share_of_a_chosen_ciphertext_says_the_key(
     ring, y = plan.ring, plan.layouts[0]
     second = constant(a_third(ring), ring, y.out_polys)
     for name in ("p0", "p1", "p2"):
-        found = key_digits(tap.bodies[m.MaskedShare][name, course.step], ring, 9)
+        found = key_digits(tap.bodies[mm.MaskedShare][name, course.step], ring, 9)
         # The same under another mask: it is the key that shows.
         again, _ = secrets[f"{name}/provider"][ring].refresh(second, y, plan.clearing, b"x" * 32, b"")
         assert found == key_digits(bytes(again), ring, 9)
@@ -162,7 +163,7 @@ def test_no_decryption_share_leaves_for_a_chosen_ciphertext(monkeypatch: pytest.
     error, tap, _ = asked_for_keys(monkeypatch)
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
-    assert tap.count(m.MaskedShare) == 0
+    assert tap.count(mm.MaskedShare) == 0
 
 
 # ---- a value that outgrows its mask ----
@@ -175,7 +176,7 @@ def wide_tables() -> list[np.ndarray]:
     return [np.round(block - block.mean(axis=0), 6) for block in blocks]
 
 
-class SmallVariance(parties.Coordinator):
+class SmallVariance(roles.Coordinator):
     """Says that the total variance is 2^-75 of the range: the covariance is multiplied accordingly."""
 
     seen: Any = None
@@ -189,7 +190,7 @@ class SmallVariance(parties.Coordinator):
 
             async def broadcast(self, to: Any, message: Any) -> None:
                 words = go.from_ints(np.array([[1 << (x.fraction - 75)]], dtype=object), 4)
-                await net.broadcast(to, m.OpenedMatrix(message.step, words))
+                await net.broadcast(to, mm.OpenedMatrix(message.step, words))
 
         self.net = Lying()
         await super().opened(x, smudge_bits=smudge_bits)
@@ -201,7 +202,7 @@ class SmallVariance(parties.Coordinator):
         if course.job.name != "H C":
             return await super()._multiply_all(courses)
         total = await self._added_products(course)
-        await self._fold(m.MaskedShare, self._members(course.group), total.add_share, course.step)
+        await self._fold(mm.MaskedShare, self._members(course.group), total.add_share, course.step)
         SmallVariance.seen = course, total.total()
         return {course.step: total.clear(course.plan.clearing)}
 
@@ -211,7 +212,7 @@ def outgrown(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Sent]:
         return await direct(machine, inputs, 3, receivers)
 
     monkeypatch.setattr(SmallVariance, "seen", None)
-    monkeypatch.setattr(parties, "Coordinator", SmallVariance)
+    monkeypatch.setattr(roles, "Coordinator", SmallVariance)
     tap = Sent()
     with pytest.raises(AtollError) as found:
         encrypted(program, wide_tables(), observer=tap)
@@ -242,7 +243,7 @@ def test_a_wrong_scale_is_found_out_before_it_is_used(monkeypatch: pytest.Monkey
 # ---- the last one of its kind ----
 
 
-class OtherTotal(parties.Coordinator):
+class OtherTotal(roles.Coordinator):
     """Sends the carrier of one product another masked result than it has: one unit of the first entry."""
 
     name = "Z"
@@ -255,9 +256,9 @@ class OtherTotal(parties.Coordinator):
                 return getattr(net, name)
 
             async def send(self, to: Any, message: Any) -> None:
-                if isinstance(message, m.MaskedTotal) and message.step in wrong:
+                if isinstance(message, mm.MaskedTotal) and message.step in wrong:
                     y = wrong[message.step].plan.layouts[0]
-                    message = m.MaskedTotal(message.step, plus_one(message.body, y.rows * y.cols))
+                    message = mm.MaskedTotal(message.step, plus_one(message.body, y.rows * y.cols))
                 await net.send(to, message)
 
         self.net = Lying()
@@ -273,7 +274,7 @@ def test_a_falsified_spectrum_used_to_choose_what_was_released(
     """Eigenvectors of what the coordinator added to the opened matrix say which rows of H U are released."""
     error, tap = run(honest, monkeypatch, OtherTotal)
     assert isinstance(error, MessageError)  # at the end of the run
-    assert tap.count(m.ReleasedShare) > 0
+    assert tap.count(mm.ReleasedShare) > 0
 
 
 def test_a_falsified_spectrum_is_found_out_before_anything_is_released(
@@ -281,8 +282,8 @@ def test_a_falsified_spectrum_is_found_out_before_anything_is_released(
 ) -> None:
     error, tap = run(honest, monkeypatch, OtherTotal)
     assert isinstance(error, MessageError)
-    assert tap.count(m.OpenedShare) == 2
-    assert tap.count(m.ReleasedShare) == 0
+    assert tap.count(mm.OpenedShare) == 2
+    assert tap.count(mm.ReleasedShare) == 0
 
 
 # ---- small deviations of the coordinator, each found out before the decryption share that it aims at ----
@@ -293,11 +294,11 @@ def replayed() -> Any:
     last: dict[tuple[str, int], Any] = {}
 
     def change(address: Address, message: Any) -> Any:
-        if not isinstance(message, m.SecondHalves):
+        if not isinstance(message, mm.SecondHalves):
             return message
         key = (address.party, len(message.body))
         before, last[key] = last.get(key), message.body
-        return message if before is None else m.SecondHalves(message.step, before)
+        return message if before is None else mm.SecondHalves(message.step, before)
 
     return change
 
@@ -305,19 +306,19 @@ def replayed() -> Any:
 def test_the_bytes_of_an_earlier_step_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     error, tap = run(replayed(), monkeypatch)
     assert isinstance(error, MessageError)
-    assert tap.count(m.ReleasedShare) == 0
+    assert tap.count(mm.ReleasedShare) == 0
 
 
-class Dropped(parties.Coordinator):
+class Dropped(roles.Coordinator):
     """Leaves one of several parts out of every product but the first."""
 
     async def _added_products(self, course: Any) -> go.ProductSum:
         total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
-        arrived = await self.net.gather(m.ProductPart, self._senders(course.job))
+        arrived = await self.net.gather(mm.ProductPart, self._senders(course.job))
         kept = list(arrived.values())
         for message in kept[:-1] if course.step > 2 and len(kept) > 1 else kept:
             total.add(message.body)
-        await self.net.broadcast(self._members(course.group), m.SecondHalves(course.step, total.second()))
+        await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, total.second()))
         return total
 
 
@@ -325,31 +326,31 @@ def test_a_part_that_is_left_out_is_found_out(monkeypatch: pytest.MonkeyPatch) -
     error, tap = run(honest, monkeypatch, Dropped)
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
-    assert tap.count(m.OpenedShare) == 1  # the trace, of the first product
-    assert tap.count(m.MaskedShare) == 3  # the covariance and two rotations, of one part each; not H C
+    assert tap.count(mm.OpenedShare) == 1  # the trace, of the first product
+    assert tap.count(mm.MaskedShare) == 3  # the covariance and two rotations, of one part each; not H C
 
 
 def test_two_providers_key_parts_exchanged_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their sum is the same: the keys of groups are not."""
 
     def change(address: Address, message: Any) -> Any:
-        return m.OthersKeyParts(message.parts[::-1]) if isinstance(message, m.OthersKeyParts) else message
+        return mm.OthersKeyParts(message.parts[::-1]) if isinstance(message, mm.OthersKeyParts) else message
 
     error, tap = run(change, monkeypatch)
     assert isinstance(error, MessageError)
-    assert tap.count(m.EncryptedShare) == 0
+    assert tap.count(mm.EncryptedShare) == 0
 
 
-class OtherRotation(parties.Coordinator):
+class OtherRotation(roles.Coordinator):
     """Wrong second halves for a product that concerns two providers of five alone."""
 
     async def _added_products(self, course: Any) -> go.ProductSum:
         if course.job.name != "rotation" or len(course.group) != 2:
             return await super()._added_products(course)
         total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
-        await self._fold(m.ProductPart, self._senders(course.job), total.add, course.step)
+        await self._fold(mm.ProductPart, self._senders(course.job), total.add, course.step)
         body = bytes(len(total.second()))
-        await self.net.broadcast(self._members(course.group), m.SecondHalves(course.step, body))
+        await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, body))
         return total
 
 
@@ -357,13 +358,13 @@ def test_a_wrong_sum_among_two_of_five_ends_the_run_for_all(monkeypatch: pytest.
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
         return await direct(machine, inputs, 3, receivers)
 
-    monkeypatch.setattr(parties, "Coordinator", OtherRotation)
+    monkeypatch.setattr(roles, "Coordinator", OtherRotation)
     tap = Bodies()
     with pytest.raises(MessageError, match="not that of the providers' parts"):
         encrypted(program, tables(5), observer=tap)
-    steps = {step for _, step in tap.bodies[m.MaskedShare]}
+    steps = {step for _, step in tap.bodies[mm.MaskedShare]}
     assert len(steps) == 1  # the covariance's: none of a rotation
-    assert tap.count(m.OpenedShare) == 1
+    assert tap.count(mm.OpenedShare) == 1
 
 
 class OwnMessages(Sent):
@@ -377,7 +378,7 @@ class OwnMessages(Sent):
 def other_number(message: Any) -> Any:
     words = np.zeros((1, 1, 2), np.uint64)
     words[0, 0, 0] = 1 << 40  # far beyond the tolerance
-    return m.OpenedMatrix(message.step, words)
+    return mm.OpenedMatrix(message.step, words)
 
 
 def test_a_certificate_that_only_the_coordinator_refuses_brings_no_second_try(
@@ -387,7 +388,7 @@ def test_a_certificate_that_only_the_coordinator_refuses_brings_no_second_try(
     example, tap = sfpca(recipe="strict"), OwnMessages()
     numbers: list[int] = []
 
-    class Refusing(parties.Coordinator):
+    class Refusing(roles.Coordinator):
         async def opened(self, x: Any, *, smudge_bits: int) -> Any:
             numbers.append(x.shape[0])
             if numbers.count(1) != 2:  # the first is the total variance, the second tau
@@ -395,12 +396,12 @@ def test_a_certificate_that_only_the_coordinator_refuses_brings_no_second_try(
             net, self.net = self.net, Relay(self.net, lambda _, message: other_number(message))
             await super().opened(x, smudge_bits=smudge_bits)
             self.net = net
-            return openings.floats(other_number(m.OpenedMatrix(0, np.zeros(0))).words, x.fraction)
+            return openings.floats(other_number(mm.OpenedMatrix(0, np.zeros(0))).words, x.fraction)
 
-    monkeypatch.setattr(parties, "Coordinator", Refusing)
+    monkeypatch.setattr(roles, "Coordinator", Refusing)
     with pytest.raises(MessageError, match="not that of the providers' parts"):
         LocalEngine().run(protocol.PROTOCOL, example.study, example.islands, observer=tap)
-    assert tap.count(m.SeedPart) == 1
+    assert tap.count(mm.SeedPart) == 1
 
 
 # ---- secrets of the providers, and noise of each ----
@@ -429,7 +430,7 @@ def test_the_fingerprints_rest_on_what_the_coordinator_never_sees(monkeypatch: p
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> None:
         sessions.add(machine.session)
 
-    monkeypatch.setattr(parties, "Checks", Kept)
+    monkeypatch.setattr(roles, "Checks", Kept)
     tap = Told()
     encrypted(program, tables(), observer=tap)
     (session,) = sessions

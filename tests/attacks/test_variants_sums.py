@@ -12,23 +12,23 @@ import pytest
 from tests.attacks.test_lattice_receiver import added as added_ciphertexts
 from tests.attacks.test_lattice_receiver import check_of_0_1_0, deviating, run, values_of, with_count
 from tests.contract.test_roles import Tap
-from tests.examples import summation
+from tests.support.examples import summation
 
 import atoll
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, encode
 from atoll.errors import MessageError, RunError
 from atoll.fixedpoint import Limbs
-from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.mechanisms import Crowd
 from atoll.protocols import checked, handshake, protocol_of
-from atoll.runtime.local import LocalEngine
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.replay import replay
 from atoll.secure_sums import masks
 from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, Lattice, OpeningShare
 from atoll.secure_sums.mix import session as mix
 from atoll.secure_sums.mix.layers import Onions
+from atoll.study.address import Address
 
 # ---- mixing ----
 

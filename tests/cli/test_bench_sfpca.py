@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
-from tests.running import atoll
+from tests.support.running import atoll
 
 
 def test_a_case_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 from tests.cli.example import STUDY, everything_in
-from tests.running import atoll
+from tests.support.running import atoll
 
 import atoll as package
 from atoll.cli.run import variance_table

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.cli.example import STUDY, everything_in
-from tests.running import atoll as command
+from tests.support.running import atoll as command
 
 import atoll.runtime.studies
 from atoll import errors

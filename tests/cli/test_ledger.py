@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.example import STUDY
-from tests.running import atoll
+from tests.support.running import atoll
 
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError, StudyError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.example import STUDY
-from tests.running import atoll
+from tests.support.running import atoll
 
 import atoll as package
 

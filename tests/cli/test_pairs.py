@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_ledger import BOOKED, LEDGER, budgets, spent
-from tests.running import atoll
+from tests.support.running import atoll
 
 from atoll.errors import DataError, StudyError
 from atoll.runtime.studies import open_study

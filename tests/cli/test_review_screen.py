@@ -6,11 +6,11 @@ import io
 
 from msgspec import structs
 from rich.console import Console
-from tests.examples import private_pppca
+from tests.support.examples import private_pppca
 
 from atoll.cli.review import show
-from atoll.runtime.budget import AccountReview
-from atoll.runtime.review import Review, review_study
+from atoll.review.budget import AccountReview
+from atoll.review.study import Review, review_study
 
 
 def on_screen(review: Review) -> str:

@@ -8,9 +8,10 @@ import pytest
 
 from atoll.data.island import Island, as_islands
 from atoll.errors import MessageError
-from atoll.network import Address, Compared, Network, Record
+from atoll.network import Compared, Network, Record
 from atoll.protocols.base import Learned, Protocol
-from atoll.runtime.local import LocalEngine
+from atoll.runtime.local.engine import LocalEngine
+from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
 

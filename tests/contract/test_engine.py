@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.examples import pppca
+from tests.support.examples import pppca
 
 from atoll.codec import Message
 from atoll.data.island import as_islands
@@ -18,8 +18,8 @@ from atoll.errors import Deadlock, MessageError, RoleFailed, RunError
 from atoll.network import Network, Record
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned, Protocol
-from atoll.runtime.links import Frame, Link
-from atoll.runtime.local import LocalEngine, Outcome
+from atoll.runtime.local.engine import LocalEngine, Outcome
+from atoll.runtime.local.links import Frame, Link
 from atoll.study.model import Parameters, Party, Study
 
 pytestmark = pytest.mark.timeout(60)
@@ -151,7 +151,7 @@ def test_a_time_limit_of_the_callers_ends_the_run(monkeypatch: pytest.MonkeyPatc
     mute = replace(protocol, roles={**protocol.roles, "server": idle})
     with pytest.raises(Deadlock):
         LocalEngine().run(mute, example.study, example.islands)
-    monkeypatch.setattr("atoll.runtime.local._Run.check_for_deadlock", lambda _: None)
+    monkeypatch.setattr("atoll.runtime.local.engine._Run.check_for_deadlock", lambda _: None)
 
     class TimeIsUp(Exception):
         pass

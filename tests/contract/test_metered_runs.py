@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 
 import pytest
-from tests.examples import pppca, sfpca
+from tests.support.examples import pppca, sfpca
 
 from atoll.errors import ParameterError
-from atoll.network import Address
 from atoll.runtime.execute import run_study
-from atoll.runtime.faults import Faults
-from atoll.runtime.local import LocalEngine
-from atoll.runtime.meter import Meter
+from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.faults import Faults
+from atoll.runtime.local.meter import Meter
 from atoll.runtime.transcript import Transcript
+from atoll.study.address import Address
 
 A, B = Address("a", "provider"), Address("b", "server")
 

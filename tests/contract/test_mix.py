@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import Example, mediated, pppca, summation
-from tests.lying import lying
+from tests.support.examples import Example, mediated, pppca, summation
+from tests.support.lying import lying
 
 import atoll
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import AtollError, ParameterError, StudyError
-from atoll.network import Address, Network, Record
+from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
+from atoll.review.study import review_study
 from atoll.runtime.execute import run_study
-from atoll.runtime.local import LocalEngine
-from atoll.runtime.review import review_study
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secure_sums.mix import session
 from atoll.secure_sums.mix.segments import cut
 from atoll.secure_sums.mix.session import Mix, MixOptions, orders, parts
+from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
 

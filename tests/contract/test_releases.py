@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.examples import Example, dpdpca, meta, pppca, private_pppca, separate
+from tests.support.examples import Example, dpdpca, meta, pppca, private_pppca, separate
 
 import atoll
 from atoll.codec import Decoder, Message
 from atoll.errors import AtollError, StudyError
-from atoll.network import Address
 from atoll.protocols import check_study, protocol_of
-from atoll.protocols.pppca import JointMean, Transfer
-from atoll.protocols.released import Model, Projection, SampleCount, Variances
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.protocols.pca.pppca.protocol import JointMean, Transfer
+from atoll.protocols.pca.released import Model, Projection, SampleCount, Variances
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.study.address import Address
 from atoll.study.model import Party
 
 OUTPUT_OF = {Model: "components", Transfer: "components", Variances: "explained_variance"}

@@ -1,4 +1,4 @@
-"""What every protocol must keep: replay, views, faults. New protocols join through tests/examples.py."""
+"""What every protocol must keep: replay, views, faults. New ones join in tests/support/examples.py."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import EXAMPLES, Example, frames, pppca
+from tests.support.examples import EXAMPLES, Example, frames, pppca
 
 import atoll
 from atoll.codec import Decoder, Message
 from atoll.data.island import as_islands
 from atoll.errors import AtollError, Deadlock, RoleFailed, RunError, StudyError
-from atoll.network import Address
 from atoll.protocols import PROTOCOLS, protocol_of
 from atoll.protocols.base import Circumstances, with_helpers
 from atoll.runtime.execute import run_study
-from atoll.runtime.faults import Faults
-from atoll.runtime.links import FaultyLink, Frame
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.local.faults import Faults
+from atoll.runtime.local.links import FaultyLink, Frame
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
+from atoll.study.address import Address
 from atoll.study.model import Party
 
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.examples import SUMS, summation
+from tests.support.examples import SUMS, summation
 
 import atoll
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Decoder, Message
 from atoll.errors import AtollError, PartyLeft, RangeOverflow
-from atoll.network import Address
 from atoll.protocols import protocol_of
-from atoll.runtime.faults import Faults
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.local.faults import Faults
 from atoll.secure_sums import masks, shares
+from atoll.study.address import Address
 
 
 def exact_sum(vectors: list[np.ndarray]) -> np.ndarray:

@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import Example, summation
-from tests.lying import lying
+from tests.support.examples import Example, summation
+from tests.support.lying import lying
 
 import atoll
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Decoder, Message
 from atoll.crypto import shamir
 from atoll.errors import MessageError, ParameterError, PartyLeft
-from atoll.network import Address, Compared
+from atoll.network import Compared
 from atoll.protocols import protocol_of
-from atoll.runtime.faults import Faults
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.local.faults import Faults
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums import base, lattice, masks, recoverable_masks, shares
 from atoll.secure_sums.encrypted import SealedInput
+from atoll.study.address import Address
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.examples import table
+from tests.support.examples import table
 
 import atoll
 from atoll.errors import AtollError, DataError, ParameterError, RangeOverflow, SchemaError

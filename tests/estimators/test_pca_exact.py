@@ -206,7 +206,7 @@ def test_a_share_of_the_variance_chooses_as_scikit_learn_does(share: float) -> N
 
 def test_the_consumer_gets_projections_and_labels_ready_for_any_model() -> None:
     from sklearn.linear_model import LogisticRegression
-    from tests.examples import pppca
+    from tests.support.examples import pppca
 
     example = pppca()
     from atoll.runtime.execute import run_study

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 from tests.contract.test_roles import tapped
-from tests.examples import EXAMPLES, PAIRS, Example, dpdpca, with_capacities
+from tests.support.examples import EXAMPLES, PAIRS, Example, dpdpca, with_capacities
 
 import atoll
 from atoll.errors import DataError, NotReleased, ParameterError, RunError
-from atoll.network import Address
 from atoll.privacy import dp_moments as dp
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd, GaussianNoise
-from atoll.privacy.rehearsal import rehearse
-from atoll.protocols import dpdpca as protocol
 from atoll.protocols import protocol_of
-from atoll.protocols.private_pairs import RECORDED_PLACES
+from atoll.protocols.pca.dpdpca import protocol
+from atoll.protocols.pca.private_pairs import RECORDED_PLACES
 from atoll.runtime.execute import run_study
 from atoll.runtime.replay import replay
+from atoll.study.address import Address
 
 OPTIONS: dict[str, Any] = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "centre": "pairs"}
 RNG = np.random.default_rng(17)

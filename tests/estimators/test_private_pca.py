@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from tests.contract.test_roles import Tap
-from tests.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
+from tests.support.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
 
 import atoll
 from atoll.errors import (
@@ -26,15 +26,15 @@ from atoll.errors import (
     RangeOverflow,
     StudyError,
 )
-from atoll.network import Address
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
-from atoll.privacy.rehearsal import rehearse
 from atoll.protocols import protocol_of
 from atoll.runtime.execute import run_study
 from atoll.runtime.replay import replay
+from atoll.study.address import Address
 
 OPTIONS = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
 NOT_PRIVATE = {"epsilon": None, "delta": None, "row_norm": None}
@@ -282,8 +282,8 @@ import os, signal, sys
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
 from atoll.runtime.execute import run_study
-from atoll.runtime.local import LocalEngine, Observer
-from tests.examples import dpdpca
+from atoll.runtime.local.engine import LocalEngine, Observer
+from tests.support.examples import dpdpca
 
 class Killer(Observer):
     left = int(sys.argv[2])

@@ -13,11 +13,11 @@ from tests.estimators.test_private_pca import captured, islands
 import atoll
 from atoll.errors import ParameterError, StudyError
 from atoll.privacy import dp_moments as dp
+from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
-from atoll.privacy.rehearsal import rehearse
 from atoll.protocols import protocol_of
-from atoll.runtime.budget import review_privacy
+from atoll.review.budget import review_privacy
 from atoll.study.model import Local, Study
 
 OPTIONS: dict[str, Any] = {"protocol": "sfpca", "epsilon": 1.0, "delta": 1e-5, "bounds": (0.0, 1.0)}

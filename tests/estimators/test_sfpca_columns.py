@@ -21,8 +21,8 @@ from atoll.errors import (
     SchemaError,
     StudyError,
 )
-from atoll.protocols.sfpca import columns as exact_columns
-from atoll.protocols.sfpca import vertical as of_columns
+from atoll.protocols.pca.sfpca.recipes import columns as exact_columns
+from atoll.protocols.pca.sfpca.recipes import vertical as of_columns
 
 DIGITS = load_digits().data
 WINE = load_wine().data
@@ -144,7 +144,7 @@ def test_scores_of_the_common_rows_reach_all_islands_and_components_nobody() -> 
 
 
 def test_scores_and_components_have_the_same_signs() -> None:
-    from tests.examples import sfpca_columns
+    from tests.support.examples import sfpca_columns
 
     from atoll.runtime.execute import run_study
 
@@ -226,7 +226,7 @@ def test_bad_input_is_refused_with_its_place(name: str) -> None:
 
 def test_a_study_may_name_its_columns() -> None:
     from msgspec import structs
-    from tests.examples import sfpca_columns
+    from tests.support.examples import sfpca_columns
 
     from atoll.runtime.execute import run_study
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
-from tests.examples import sfpca as example
+from tests.support.examples import sfpca as example
 
 import atoll
 from atoll import codec
@@ -19,12 +19,12 @@ from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.errors import MessageError, NotReleased, ParameterError, RangeOverflow, SchemaError, StudyError
 from atoll.estimators.encrypted_model import EncryptedModel
-from atoll.network import Address
 from atoll.protocols.base import check_study
-from atoll.protocols.sfpca.kept import Kept
-from atoll.protocols.sfpca.later import later
-from atoll.protocols.sfpca.protocol import PROTOCOL
-from atoll.runtime.local import LocalEngine, Observer
+from atoll.protocols.pca.sfpca.kept import Kept
+from atoll.protocols.pca.sfpca.later import later
+from atoll.protocols.pca.sfpca.protocol import PROTOCOL
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.study.address import Address
 
 X = load_wine().data
 EXACT = PCA(3).fit(X)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.examples import sfpca, sfpca_columns, table
+from tests.support.examples import sfpca, sfpca_columns, table
 
 import atoll
 from atoll.runtime.execute import run_study

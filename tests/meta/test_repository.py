@@ -27,20 +27,21 @@ def tags(text: str) -> set[tuple[int, int]]:
     }
 
 
-TAGGED = [path for path in sorted(PROTOCOLS.glob("*.py")) if tags(path.read_text())]
+TAGGED = [path for path in sorted(PROTOCOLS.rglob("*.py")) if tags(path.read_text())]
 
 
-@pytest.mark.parametrize("path", TAGGED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", TAGGED, ids=lambda path: str(path.relative_to(PROTOCOLS)))
 def test_every_algorithm_line_is_explained(path: Path) -> None:
-    protocol = path.stem.split("_")[0]  # a protocol's second form stands on the same page
+    # a protocol's folder has one page for all its forms
+    protocol = path.stem if path.parent.name == "pca" else path.parent.name
     page = ROOT / "docs" / "protocols" / f"{protocol}.md"
     rows = {(int(algorithm), int(line)) for algorithm, line in _ROW.findall(page.read_text())}
     assert tags(path.read_text()) <= rows
 
 
 def test_protocols_are_tagged() -> None:
-    assert (2, 8) in tags((PROTOCOLS / "pppca.py").read_text())
-    assert {(1, line) for line in range(2, 12)} <= tags((PROTOCOLS / "dpdpca_paper.py").read_text())
+    assert (2, 8) in tags((PROTOCOLS / "pca/pppca/protocol.py").read_text())
+    assert {(1, line) for line in range(2, 12)} <= tags((PROTOCOLS / "pca/dpdpca/paper.py").read_text())
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -16,17 +16,17 @@ from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, 
 from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
-from atoll.protocols.sfpca.held import own_moments
-from atoll.protocols.sfpca.messages import ProductPart
-from atoll.protocols.sfpca.openings import floats
-from atoll.protocols.sfpca.parties import FAMILIES
-from atoll.protocols.sfpca.ranges import Range, check_table, declared
-from atoll.protocols.sfpca.rates import PythonRates, Rate, Rates, RingRates
-from atoll.protocols.sfpca.rotations import gaussians, rotation
-from atoll.protocols.sfpca.shared import Floats
-from atoll.protocols.sfpca.simulated import public_integers
+from atoll.protocols.pca.sfpca.prepared import own_moments
+from atoll.protocols.pca.sfpca.ranges import Range, check_table, declared
 from atoll.randomness import expand_words, fresh_seed
-from atoll.runtime.local import LocalEngine
+from atoll.runtime.local.engine import LocalEngine
+from atoll.secret_matrices.costs.rates import PythonRates, Rate, Rates, RingRates
+from atoll.secret_matrices.machine import Floats
+from atoll.secret_matrices.messages import ProductPart
+from atoll.secret_matrices.openings import floats
+from atoll.secret_matrices.roles import FAMILIES
+from atoll.secret_matrices.rotations import gaussians, rotation
+from atoll.secret_matrices.simulated import public_integers
 from atoll.study.model import Parameters, Party, Study
 from atoll.threads import cores, one_blas_thread
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from atoll.errors import DataError
 from atoll.estimators.decomposition import PCA
 from atoll.randomness import expand_words
-from atoll.runtime.local import LocalEngine
+from atoll.runtime.local.engine import LocalEngine
 
 LATENCY, BANDWIDTH, ISLANDS = 0.02, 125e6, 6
 DATA_VARIABLE = "ATOLL_DATA"
@@ -202,7 +202,7 @@ def exact_components(X: Floats, k: int) -> Floats:
 def meta_analysis(blocks: list[Floats], k: int) -> Floats:
     """Each island's k leading components, weighted by their singular values, decomposed together.
 
-    As in :mod:`atoll.protocols.baselines`, but without a matrix of columns by columns.
+    As in :mod:`atoll.protocols.pca.baselines`, but without a matrix of columns by columns.
     """
     n = sum(len(block) for block in blocks)
     mean = sum(block.sum(axis=0) for block in blocks) / n

@@ -14,7 +14,7 @@ from atoll.cli.options import JsonOption
 if TYPE_CHECKING:
     from atoll.bench.sfpca import Row as SfpcaRow
     from atoll.bench.sums import Row
-    from atoll.protocols.sfpca.rates import Rates
+    from atoll.secret_matrices.costs.rates import Rates
 
 app = typer.Typer(no_args_is_help=True, help="Measure speed and bytes on this machine.")
 
@@ -94,7 +94,7 @@ def calibrate(as_json: JsonOption = False) -> None:
     import msgspec
 
     from atoll.bench.calibrate import calibrate as measure
-    from atoll.protocols.sfpca.rates import store
+    from atoll.secret_matrices.costs.rates import store
 
     rates = measure()
     path = store(rates)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atoll.protocols.base import Forecast
-    from atoll.runtime.review import Review
+    from atoll.review.study import Review
 
 
 def review(
@@ -55,7 +55,7 @@ def review(
     Runs nothing.
     """
     from atoll.report.assessment import as_markdown
-    from atoll.runtime.review import Guess, review_file
+    from atoll.review.study import Guess, review_file
     from atoll.runtime.studies import data_holders, open_study
 
     if markdown and as_json:
@@ -135,7 +135,7 @@ def _warn(review: Review, screen: Console) -> None:
 def _show_privacy(review: Review, screen: Console) -> None:
     from rich.markup import escape
 
-    from atoll.runtime.budget import identity_missing
+    from atoll.review.budget import identity_missing
 
     privacy = review.privacy
     if privacy is None:

@@ -55,8 +55,8 @@ def run(
 def run_file(file: StudyFile, *, shown: bool) -> Run:
     """Run a study file, with a progress bar where somebody watches."""
     from atoll.cli.progress import bar
+    from atoll.review.study import expected_messages
     from atoll.runtime.execute import run_study
-    from atoll.runtime.review import expected_messages
     from atoll.runtime.studies import read_islands
 
     expected = expected_messages(file)
@@ -110,7 +110,7 @@ def _warn_of_few_rows(finished: Run) -> None:
 def _warn_of_small_islands(finished: Run) -> None:
     """SF-PCA opens a spectrum to all its roles; noise, where there is any, hides single rows in it."""
     from atoll.protocols import protocol_of
-    from atoll.protocols.sfpca.parameters import small_islands
+    from atoll.protocols.pca.sfpca.parameters import small_islands
 
     study = finished.result.study
     if protocol_of(study.protocol).privacy(study) is not None:

@@ -34,7 +34,7 @@ from atoll.estimators.privacy_options import (
 )
 from atoll.estimators.sklearn_twin import twin_of
 from atoll.protocols.base import MIN_ISLANDS, Learned
-from atoll.protocols.sfpca.parameters import VERTICAL
+from atoll.protocols.pca.sfpca.parameters import VERTICAL
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
 

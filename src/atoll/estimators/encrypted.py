@@ -14,7 +14,7 @@ from atoll.errors import ParameterError, PrivacyWarning, SchemaError, one_of
 from atoll.estimators.base import parties
 from atoll.estimators.encrypted_model import EncryptedModel
 from atoll.estimators.privacy_options import privacy_parameters, variances_of
-from atoll.protocols.sfpca.parameters import RECIPES, VERTICAL, small_islands
+from atoll.protocols.pca.sfpca.parameters import RECIPES, VERTICAL, small_islands
 from atoll.study.model import Study
 
 SFPCA_OPTIONS = ("recipe", "release", "bounds", "digits", "variant", "eigen")

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from atoll import codec
 from atoll.data.island import Island, as_islands
 from atoll.errors import ParameterError
-from atoll.network import Address
 from atoll.protocols.base import Learned, Outputs
-from atoll.protocols.sfpca.kept import Kept
-from atoll.protocols.sfpca.later import later, later_study
-from atoll.runtime.local import LocalEngine
+from atoll.protocols.pca.sfpca.kept import Kept
+from atoll.protocols.pca.sfpca.later import later, later_study
+from atoll.runtime.local.engine import LocalEngine
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 

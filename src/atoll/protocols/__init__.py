@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.protocols import baselines, dpdpca, pppca, privatelocal, summation
+from atoll.protocols import summation
 from atoll.protocols.base import Learned, Protocol, check_study
-from atoll.protocols.sfpca import protocol as sfpca
+from atoll.protocols.pca import baselines, privatelocal
+from atoll.protocols.pca.dpdpca import protocol as dpdpca
+from atoll.protocols.pca.pppca import protocol as pppca
+from atoll.protocols.pca.sfpca import protocol as sfpca
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol

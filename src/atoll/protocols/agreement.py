@@ -15,8 +15,9 @@ from collections.abc import Sequence
 
 from atoll.codec import encode
 from atoll.errors import PartyLeft
-from atoll.network import Address, Network
+from atoll.network import Network
 from atoll.secure_sums.masks import MAX_NEIGHBOURS, neighbours
+from atoll.study.address import Address
 
 COMPARISON_BYTES = 85
 """Of one message, about."""

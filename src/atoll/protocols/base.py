@@ -12,9 +12,10 @@ import numpy as np
 from atoll import secure_sums
 from atoll.codec import Message
 from atoll.errors import ParameterError, StudyError, one_of
-from atoll.network import Address, Network, Record
+from atoll.network import Network, Record
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
+from atoll.study.address import Address
 from atoll.study.model import Parameters, Study
 
 Outputs = dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from atoll.errors import MessageError
-from atoll.network import Address
+from atoll.study.address import Address
 
 MAX_ROWS = 1 << 48
 """More rows than any island has: sums of counts stay exact in a double."""

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import MessageError, SchemaError
-from atoll.network import Address, Network
+from atoll.network import Network
+from atoll.study.address import Address
 
 
 class Columns(Message, frozen=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from atoll.report.units import duration, listing, size
-from atoll.runtime.budget import identity_missing
-from atoll.runtime.review import CostReview, Review, RoleReview
+from atoll.review.budget import identity_missing
+from atoll.review.study import CostReview, Review, RoleReview
 
 _ANALYSES = {"pca": "a principal component analysis (PCA)", "sum": "a sum"}
 _SPLITS = {

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from atoll.data.island import Island
-from atoll.network import Address
 from atoll.protocols import Learned, protocol_of
-from atoll.runtime.local import LocalEngine, Progress
+from atoll.runtime.local.engine import LocalEngine, Progress
 from atoll.runtime.result import Result
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from atoll.codec import Decoder, Message
 from atoll.errors import MessageError, PartyLeft
-from atoll.network import Address
+from atoll.study.address import Address
 
 M = TypeVar("M", bound=Message)
 

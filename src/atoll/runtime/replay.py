@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.errors import RunError
-from atoll.network import Address, Network
+from atoll.network import Network
 from atoll.protocols.base import Learned, Protocol, with_helpers
 from atoll.runtime.inbox import Event, Inbox
 from atoll.runtime.records import MemoryRecord
+from atoll.study.address import Address
 from atoll.study.model import Study
 from atoll.threads import one_blas_thread
 

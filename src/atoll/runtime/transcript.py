@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from atoll.network import Address
+from atoll.study.address import Address
 
 
 class RoleCost(msgspec.Struct):

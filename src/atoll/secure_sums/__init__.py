@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.network import Address, Network, Record
+from atoll.network import Network, Record
 from atoll.secure_sums.base import Cost, Helper, SecureSum, SumOptions, read_options
 from atoll.secure_sums.lattice import Lattice
 from atoll.secure_sums.masks import Masks
 from atoll.secure_sums.mix import Mix
 from atoll.secure_sums.paillier import Paillier
 from atoll.secure_sums.shares import Shares
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 METHODS: dict[str, type[SecureSum]] = {

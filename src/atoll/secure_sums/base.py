@@ -20,7 +20,8 @@ from atoll import fixedpoint
 from atoll.codec import Message
 from atoll.errors import MessageError, PartyLeft
 from atoll.fixedpoint import Limbs
-from atoll.network import Address, Network, Record, bind
+from atoll.network import Network, Record, bind
+from atoll.study.address import Address
 from atoll.study.model import Study
 from atoll.study.tables import read_table
 

@@ -21,8 +21,8 @@ from atoll.codec import Message
 from atoll.crypto import envelope
 from atoll.errors import ParameterError
 from atoll.fixedpoint import Limbs
-from atoll.network import Address
 from atoll.secure_sums.base import Cost, SecureSum, check_round
+from atoll.study.address import Address
 
 
 class SumKey(Message, frozen=True):

@@ -26,9 +26,10 @@ from atoll.crypto.hazmat import lattice
 from atoll.crypto.parameters import LATTICE_TABLE
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Limbs
-from atoll.network import Address, Compared
+from atoll.network import Compared
 from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_round, of_length
 from atoll.secure_sums.encrypted import EncryptedSum, SumKey, one_key_cost
+from atoll.study.address import Address
 
 MAX_MEMBERS = min(row.max_members for row in LATTICE_TABLE if row.collective and not row.insecure)
 MAX_SUMMANDS = min(row.max_summands for row in LATTICE_TABLE if not row.insecure)

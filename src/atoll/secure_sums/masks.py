@@ -25,8 +25,8 @@ from atoll import fixedpoint, randomness
 from atoll.codec import Message, encode
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Address
 from atoll.secure_sums.base import Cost, SecureSum, SumOptions, check_block, check_round, count_blocks
+from atoll.study.address import Address
 
 MAX_NEIGHBOURS = 100
 

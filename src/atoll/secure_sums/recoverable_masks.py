@@ -36,7 +36,7 @@ from atoll.codec import Message, encode
 from atoll.crypto import shamir
 from atoll.errors import MessageError, ParameterError, PartyLeft
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Address, Compared, bind
+from atoll.network import Compared, bind
 from atoll.secure_sums.base import Cost, check_block, check_round, count_blocks
 from atoll.secure_sums.masks import (
     MAX_NEIGHBOURS,
@@ -53,6 +53,7 @@ from atoll.secure_sums.masks import (
     threshold,
     vector_bytes,
 )
+from atoll.study.address import Address
 
 
 class MaskBackup(Message, frozen=True):

@@ -20,8 +20,8 @@ from atoll import fixedpoint, randomness
 from atoll.codec import Message
 from atoll.errors import MessageError
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Address
 from atoll.secure_sums.base import Cost, SecureSum, check_block, check_round, count_blocks
+from atoll.study.address import Address
 
 _DOMAIN = "atoll/shares/v1"
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from atoll.errors import StudyError
-from atoll.network import Address
+from atoll.study.address import Address
 from atoll.study.tables import read_table
 
 FORMAT = 1

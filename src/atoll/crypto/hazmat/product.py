@@ -1,7 +1,7 @@
 """Encrypted matrix times everybody's own matrix, and the clearing refresh, on the Go library.
 
 Hazardous material: every rule about what may be sent twice, opened or combined stands with the caller
-(:mod:`atoll.protocols.sfpca`). A common seed is used for one matrix and one key only; a party calls
+(:mod:`atoll.protocols.pca.sfpca`). A common seed is used for one matrix and one key only; a party calls
 :meth:`Secret.refresh` for one ciphertext once.
 
 Matrices are exact integers: arrays of shape ``(rows, columns, words)``, two's complement, least

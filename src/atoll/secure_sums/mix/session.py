@@ -31,7 +31,7 @@ from atoll import fixedpoint, randomness
 from atoll.codec import Message
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Address, Network, Record, bind
+from atoll.network import Network, Record, bind
 from atoll.secure_sums.base import (
     BLOCK_VALUES,
     Cost,
@@ -46,6 +46,7 @@ from atoll.secure_sums.mix.elgamal import ElGamal
 from atoll.secure_sums.mix.form import Batch, Form, Hop, Wrapped, check_batch
 from atoll.secure_sums.mix.layers import Onions, mark
 from atoll.secure_sums.mix.segments import Cut, cut
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 MEDIATOR = "mediator"

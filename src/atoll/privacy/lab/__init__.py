@@ -1,0 +1,1 @@
+"""What only tests, benchmarks and reproduction use: :mod:`rehearsal`, :mod:`audit`, :mod:`joint_moments`."""

@@ -1,0 +1,6 @@
+"""PPPCA: PCA on row-split tables by two secure sums.
+
+- :mod:`outputs`: when its outputs say the second moments; :mod:`told`: what the server tells providers
+- :mod:`private`: the same roles with an epsilon
+- :mod:`protocol`: parameters, messages, steps and roles
+"""

@@ -1,0 +1,415 @@
+"""The staged private release around a secure sum: what DPDPCA and a private PPPCA share.
+
+Owners add noise shares to integer statistics and contribute them to the study's secure sum; one receiver
+opens only noisy sums and sends the public centre back for the next stage (``privacy.dp_moments`` says
+what the stages are). With ``centre="pairs"`` there is one stage and no centre (``private_pairs``). Nobody
+knows the total noise: of n owners, c may pool their shares with whoever sees the sums, t may be missing,
+and what is left still carries the stated epsilon.
+
+All stages are reserved in an owner's ledger before anything at all leaves it, and each is settled before its
+noisy value does (``booking``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from atoll import fixedpoint, randomness, secure_sums
+from atoll.codec import Message
+from atoll.data.island import Island, Matrix
+from atoll.errors import DataError, ParameterError, StudyError
+from atoll.fixedpoint import Limbs
+from atoll.network import Network, Record
+from atoll.privacy import dp_moments as dp
+from atoll.privacy import grid, pairs
+from atoll.privacy.accountant import Spent, in_words
+from atoll.privacy.mechanisms import Cost, Crowd
+from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols.base import Disclosure
+from atoll.protocols.booking import Booking, refuse_few_colluders
+from atoll.protocols.pca import private_pairs
+from atoll.protocols.pca.decompose import choose_k, deterministic_signs
+from atoll.protocols.pca.released import Model, Variances
+from atoll.secure_sums import SecureSum
+from atoll.study.address import Address
+from atoll.study.model import Study
+
+RECORDED_NOISE = "privacy/noise"
+
+
+@dataclass(frozen=True)
+class Private:
+    """What a study asks for: the privacy part of a protocol's parameters."""
+
+    epsilon: float
+    delta: float | None
+    row_norm: float | None
+    rows: dp.Rows = "normalise"
+    neighbours: Neighbours = "add-remove"
+    noise: Literal["distributed", "local"] = "distributed"
+    colluders: int = 1
+    assume_centered: bool = False
+    centre: dp.CentreChoice = "mean"
+    padded: bool = False
+
+
+class PublicCentre(Message, frozen=True):
+    """Receiver -> owner: where rows are centred, how many there are, how far they may reach; all noisy."""
+
+    point: np.ndarray[Any, Any]
+    count: float
+    radius: float
+
+
+# ---- the plan: a function of the study and the number of columns ----
+
+
+def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan:
+    """Stages, noise and costs of the study."""
+    return dp.Plan(
+        features=features,
+        row_norm=_row_norm(asked),
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        neighbours=asked.neighbours,
+        rows=asked.rows,
+        crowd=_crowd(study, asked, owners),
+        assume_centered=asked.assume_centered,
+        centre=asked.centre,
+        padded=asked.padded,
+    )
+
+
+def _row_norm(asked: Private) -> float:
+    if asked.centre == "pairs":
+        if asked.row_norm is not None:
+            raise ParameterError(
+                "row_norm means nothing with centre='pairs', whose differences have length one",
+                hint="leave it out",
+            )
+        return 1.0
+    if asked.row_norm is None:
+        raise ParameterError(
+            "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
+            hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
+        )
+    return asked.row_norm
+
+
+def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
+    dropouts = int(study.sum_options.get("dropouts", 0))
+    if asked.colluders < 1:
+        raise ParameterError(
+            f"colluders={asked.colluders}: owners see the result, so at least 1 must be assumed to use "
+            "its own noise share against the others",
+            hint="colluders=1 or more",
+        )
+    # Local noise is noise for the case that all others collude: every owner adds the whole of it.
+    return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
+
+
+def check(study: Study, asked: Private, owners: int, *, adder_apart: bool = False) -> None:
+    """Refuse what cannot be private, before anybody approves the study."""
+    plan = plan_of(study, asked, owners, features=2)
+    for stage in plan.stages:
+        _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
+    _check_coalition(study, plan.crowd, adder_apart=adder_apart)
+    if study.sum_options.get("encoding") == "exponent":
+        raise StudyError(
+            "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
+            hint="a private study needs encoding='packed'",
+            path=("sum", "encoding"),
+        )
+
+
+def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
+    """A coalition that the noise is made for must see sums only: a single input carries one share of it."""
+    method = secure_sums.chosen(study)
+    options = secure_sums.read_options(method, study.sum_options)
+    most = method.withstands(crowd.owners, options, adder_apart=adder_apart)
+    if crowd.colluders > most and crowd.honest > 1:
+        raise StudyError(
+            f"the noise is for {crowd.colluders} colluding owner(s), the secure sum withstands {most}: with "
+            "whoever opens the sum they would see single inputs, each with only a part of the noise",
+            hint="secure_sum = 'shares' or 'lattice' (collective key), fewer colluders, or noise = 'local'",
+            path=("study", "secure_sum"),
+        )
+
+
+def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:
+    """What the ledger is debited for each stage; the number of columns does not matter."""
+    return {stage.name: stage.cost for stage in plan_of(study, asked, owners, features=2).stages}
+
+
+def booking(study: Study, asked: Private, owners: int, island: Island, record: Record) -> Booking:
+    """The owner's ledger during this run; refuses what the owner does not allow."""
+    refuse_few_colluders(island, _crowd(study, asked, owners).colluders)
+    return Booking(study, island, record, costs(study, asked, owners), asked.neighbours)
+
+
+# ---- steps: owners ----
+
+
+def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | None) -> dp.Integers:
+    """An owner's exact integers for one stage."""
+    if stage == plan.first_mean.name:
+        return dp.first_mean_contribution(plan, X)
+    assert centre is not None  # every later stage follows a public centre
+    if stage == plan.second_mean.name:
+        return dp.second_mean_contribution(plan, X, centre)
+    if stage == plan.radius.name:
+        return dp.radius_contribution(plan, X, centre)
+    return dp.moments_contribution(plan, X, centre)
+
+
+def gen_noisy(plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes) -> Limbs:
+    """Contribution and noise share together, for a secure sum."""
+    return fixedpoint.from_int64(noisy_integers(plan, stage, X, centre, seed), contributors=plan.crowd.owners)
+
+
+def noisy_integers(
+    plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes
+) -> dp.Integers:
+    """Contribution and noise share together: the only form in which an owner's numbers are handed on."""
+    return np.asarray(gen_contribution(plan, stage.name, X, centre) + stage.draw_share(seed))
+
+
+# ---- steps: receiver ----
+
+
+def finish(plan: dp.Plan, stage: str, centre: dp.Centre | None, total: Limbs, present: int) -> dp.Centre:
+    """The public centre after a stage that is not the last."""
+    sums = np.array(fixedpoint.to_integers(total), dtype=object)
+    if stage == plan.first_mean.name:
+        first = dp.finish_first_mean(plan, sums, present)
+        return dp.starting_centre(plan, first) if plan.assume_centered else first
+    assert centre is not None
+    if stage == plan.second_mean.name:
+        return dp.finish_second_mean(plan, centre, sums)
+    return dp.finish_radius(plan, centre, sums)
+
+
+def decompose_private(
+    moments: dp.PrivateMoments,
+    centre: dp.Centre | None,
+    n_components: int | float | None,
+    names: tuple[str, ...] | None,
+) -> tuple[Model, Variances]:
+    """Components, and variances without the noise's inflation, of normalised or cut rows."""
+    found = dp.spectrum(moments)
+    k = choose_k(found.eigenvalues, n_components)
+    rest = found.eigenvalues[k:]
+    # The trace is unbiased; it must only not fall below what the components are said to explain.
+    total = max(float(np.trace(moments.matrix)) / moments.count, float(found.eigenvalues[:k].sum()))
+    point = None if centre is None else centre.point  # pairs have none
+    return (
+        Model(deterministic_signs(found.components[:k]), point, None, names),
+        Variances(found.eigenvalues[:k].copy(), total, float(rest.mean()) if len(rest) else 0.0),
+    )
+
+
+# ---- what the roles do ----
+
+
+async def contribute(
+    net: Network,
+    sums: SecureSum,
+    plan: dp.Plan,
+    X: Matrix,
+    receiver: Address,
+    record: Record,
+    booked: Booking,
+    capacity: int,
+) -> dp.Centre | None:
+    """An owner's part of every stage; the last public centre, if there is one."""
+    await booked.made_from(net, X)
+    seed = record(RECORDED_NOISE, randomness.fresh_seed)
+    centre = None
+    if plan.centre == "pairs":
+        places = record(private_pairs.RECORDED_PLACES, randomness.fresh_seed)
+        noisy = await net.compute(private_pairs.gen_noisy, plan, X, places, capacity, seed)
+    else:
+        centre = await contribute_centre(net, sums, plan, X, receiver, seed, booked)
+        noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
+    booked.settle(plan.moments.name)
+    await sums.contribute(plan.moments.name, noisy)
+    await sums.close()
+    return centre
+
+
+async def contribute_centre(
+    net: Network,
+    sums: SecureSum,
+    plan: dp.Plan,
+    X: Matrix,
+    receiver: Address,
+    seed: bytes,
+    booked: Booking,
+) -> dp.Centre:
+    """An owner's part of every stage before the last."""
+    centre: dp.Centre | None = None
+    for stage in plan.stages[:-1]:
+        noisy = await net.compute(gen_noisy, plan, stage, X, centre, seed)
+        booked.settle(stage.name)
+        await sums.contribute(stage.name, noisy)
+        message = await net.receive(PublicCentre, receiver)
+        told = dp.Centre(np.array(message.point), message.count, message.radius)
+        dp.check_centre(plan, stage.name, centre, told)
+        centre = told
+    assert centre is not None
+    return centre
+
+
+async def receive(
+    net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
+) -> tuple[dp.PrivateMoments, dp.Centre | None]:
+    """The receiver's part of every stage: it opens noisy sums and nothing else."""
+    if plan.centre == "pairs":
+        total = await sums.total(plan.moments.name, plan.moments.noise.size)
+        integers = np.array(fixedpoint.to_integers(total), dtype=object)
+        return pairs.finish_pairs(plan, integers, len(sums.present)), None
+    centre, present = await receive_centre(net, sums, plan, owners)
+    total = await sums.total(plan.moments.name, plan.moments.noise.size)
+    moments = dp.finish_moments(
+        plan, centre, np.array(fixedpoint.to_integers(total), dtype=object), len(present)
+    )
+    return moments, centre
+
+
+async def receive_centre(
+    net: Network, sums: SecureSum, plan: dp.Plan, owners: Sequence[Address]
+) -> tuple[dp.Centre, frozenset[Address]]:
+    """The receiver's part of every stage before the last: the public centre, and who was there."""
+    centre: dp.Centre | None = None
+    for stage in plan.stages[:-1]:
+        total = await sums.total(stage.name, stage.noise.size)
+        sums.require(sums.present)  # never are the sums of two sets of owners opened in one run
+        centre = await net.compute(finish, plan, stage.name, centre, total, len(sums.present))
+        message = PublicCentre(centre.point, centre.count, centre.radius)
+        await net.broadcast([a for a in owners if a in sums.present], message)
+    assert centre is not None
+    return centre, sums.present
+
+
+def centre_known(centre: dp.Centre | None) -> dict[str, Any]:
+    """What an owner was told of the centre."""
+    return {} if centre is None else {"private_centre": centre.point, "noisy_count": centre.count}
+
+
+def stage_lengths(plan: dp.Plan) -> list[int]:
+    return [stage.noise.size for stage in plan.stages]
+
+
+def open_session(
+    net: Network,
+    study: Study,
+    record: Record,
+    plan: dp.Plan,
+    owners: tuple[Address, ...],
+    receiver: Address,
+    adder: Address | None = None,
+) -> SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=owners,
+        receivers=(receiver,),
+        longest=max(stage_lengths(plan)),
+        adder=adder,
+    )
+
+
+def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
+    """Whatever a release could refuse of a table, before it is paid for.
+
+    Missing and infinite values, by their place, and more rows than the grid's sums hold. An empty table is
+    fine: its noise still counts.
+    """
+    grid.check_size(len(X), island.name)
+    wrong = ~np.isfinite(X)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        kind = "a missing value (NaN)" if np.isnan(X[row, column]) else "an infinite value"
+        raise DataError(
+            f"{island.name}: column {names[column]!r} holds {kind} at {island.place(row)}",
+            hint="impute or drop such rows before a private analysis",
+        )
+    return X
+
+
+# ---- in words ----
+
+
+def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> list[str]:
+    """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
+    plan = plan_of(study, asked, owners, features=2)
+    crowd = plan.crowd
+    missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
+    return [
+        *promise([stage.cost for stage in plan.stages], asked.delta, asked.neighbours),
+        (
+            f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
+            f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
+        ),
+        *_rows_words(asked, reach),
+        (
+            "it presumes clean tables: one with a missing or infinite value, or with "
+            f"{grid.MAX_ROWS:,} rows or more, is refused before anything is paid or released, "
+            "and that alone tells the others that the island has such a table"
+        ),
+    ]
+
+
+def promise(costs: Sequence[Cost], delta: float | None, neighbours: Neighbours) -> list[str]:
+    """What releases of these costs mean for one row, for the person who signs."""
+    epsilon = Spent.of(costs).epsilon(delta)
+    protected = (
+        "whether any one row is in the data at all (neighbours: add-remove)"
+        if neighbours == "add-remove"
+        else "the content of any one row, not the number of rows (neighbours: replace)"
+    )
+    kind = f", delta {delta:g}" if delta is not None else " (pure)"
+    return [
+        f"epsilon {epsilon:.4g}{kind}: {in_words(epsilon, delta, neighbours)}",
+        f"protected: {protected}",
+    ]
+
+
+def _noise_words(asked: Private) -> str:
+    kind = "discrete Laplace" if asked.delta is None else "discrete Gaussian"
+    if asked.noise == "local":
+        return f"{kind}, the whole of it from every owner"
+    return f"{kind}, a share from every owner, so that nobody knows the total"
+
+
+def _rows_words(asked: Private, reach: str) -> list[str]:
+    if asked.centre == "pairs":
+        return private_pairs.in_words(asked.neighbours, padded=asked.padded)
+    reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"
+    centre = "assumed" if asked.assume_centered else "private"
+    how = (
+        "every row counts with length one"
+        if asked.rows == "normalise"
+        else "rows are cut at a privately chosen radius"
+    )
+    return [f"{reach}; around the {centre} centre {how}, and variances are of such rows"]
+
+
+def disclosures(owner: str, receiver: str, method: type[SecureSum], centre: str) -> list[Disclosure]:
+    if centre == "pairs":
+        words = "one sum over all islands with noise in it: second moments of row differences, number of rows"
+        return [Disclosure(receiver, words, method.to_receivers)]
+    return [
+        Disclosure(owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,)),
+        Disclosure(
+            receiver,
+            "for each stage the sum over all islands with noise in it: number and sum of rows, second "
+            "moments; nothing without noise",
+            method.to_receivers,
+        ),
+    ]

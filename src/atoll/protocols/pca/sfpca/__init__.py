@@ -1,0 +1,12 @@
+"""SF-PCA: PCA on encrypted data; nothing but the agreed output is opened. In topological order:
+
+- :mod:`recipes`: how components are found on secret matrices
+- :mod:`messages`: the messages of its roles; :mod:`ranges`: the public range of the data
+- :mod:`parameters`: the study's options; :mod:`schema`: the joint table's columns and rows
+- :mod:`scores`: projections of a provider's own rows; :mod:`private`: with an epsilon, noise in the moments
+- :mod:`prepared`: public facts and local sums that a provider prepares before encryption
+- :mod:`digits`: how many digits are released; :mod:`disclosure`: what each role learns
+- :mod:`planner`: what a run costs in messages; :mod:`forecast`: its time and memory
+- :mod:`releases`: what is released at the end; :mod:`kept`: shares that stay closed
+- :mod:`protocol`: the roles; :mod:`later`: later steps on kept shares
+"""

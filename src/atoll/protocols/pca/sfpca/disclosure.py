@@ -1,0 +1,311 @@
+"""What the roles of SF-PCA learn, in plain words."""
+
+from __future__ import annotations
+
+from atoll import secure_sums
+from atoll.network import Compared
+from atoll.protocols import handshake
+from atoll.protocols.base import Disclosure, Protection
+from atoll.protocols.pca.private_release import PublicCentre
+from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances
+from atoll.protocols.pca.sfpca import messages
+from atoll.protocols.pca.sfpca.digits import bits_of
+from atoll.protocols.pca.sfpca.parameters import (
+    COORDINATOR,
+    DIRECT_MARGIN,
+    VERTICAL,
+    SFPCAParameters,
+    small_rows,
+)
+from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
+from atoll.protocols.pca.sfpca.scores import score_owners
+from atoll.secret_matrices import messages as machine
+from atoll.study.model import Study
+
+_LAST_ISLAND = (
+    "all providers but one, with the coordinator: the last island's total variance and, with the offset, its "
+    "projected mean"
+)
+_STANDARDISED = (
+    "a run that is refused because columns hardly vary within their range shows how far these fall short, "
+    "added up, not which they are; no variance, mean or standard deviation of a column is opened"
+)
+_SCALES_FROM_SCORES = (
+    "scores that an island has solved give the components in the columns' own units; these give the columns' "
+    "standard deviations, with the standardised components or where k(k+1)/2 reaches the number of columns"
+)
+
+
+def learns(study: Study) -> list[Disclosure]:
+    """Who learns what, from which messages."""
+    p = study.read_parameters(SFPCAParameters)
+    said = [*_columns(study), *_set_up(), *(_range(study, p) if p.epsilon is None else _centre(study))]
+    for role in (PROVIDER, COORDINATOR):
+        said += _openings(role, p)
+    said += _outputs(study, p) + _all_components(study, p)
+    if p.epsilon is not None:
+        return said + _private_caveats(p)
+    caveats = _column_caveats if study.partition == VERTICAL else _caveats
+    return said + _kept(study) + _common_caveats(p) + caveats(study, p)
+
+
+def protection(study: Study) -> Protection:
+    """How contributions travel, and what goes through the secure sum."""
+    p = study.read_parameters(SFPCAParameters)
+    words = (
+        "What islands contribute of their records travels encrypted, under a collective key of which each "
+        "island concerned keeps a part, or as shares under masks: nobody can read it while one of them keeps "
+        "its part to itself. The coordinator holds no part, and nothing is opened but what “Who learns what” "
+        "lists."
+    )
+    if p.epsilon is not None:
+        return Protection(words, "the private centre")
+    return Protection(words, "" if p.bounds is not None else "the range of the data")
+
+
+def _columns(study: Study) -> list[Disclosure]:
+    if study.partition == VERTICAL:
+        words = "the names of all islands' columns, and whose they are"
+        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,))]
+    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,))]
+
+
+def _set_up() -> list[Disclosure]:
+    hidden = "ciphertexts and parts of keys: nothing while one provider keeps its part of the key"
+    return [
+        Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,)),
+        Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
+        Disclosure(
+            PROVIDER,
+            hidden,
+            (
+                machine.SessionSeed,
+                machine.OthersKeyParts,
+                machine.EncryptedMatrix,
+                machine.SecondHalves,
+                machine.MaskedTotal,
+            ),
+        ),
+        Disclosure(
+            PROVIDER,
+            "digests and fingerprints of what the others sent and were sent, to find a coordinator out that "
+            "told two providers different things or added up wrongly",
+            (Compared,),
+        ),
+        Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,)),
+        Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),
+        Disclosure(
+            COORDINATOR,
+            hidden + "; shares under masks 64 bits wider than what they hide",
+            (
+                machine.SeedPart,
+                machine.KeyParts,
+                machine.EncryptedShare,
+                machine.ProductPart,
+                machine.MaskedShare,
+            ),
+        ),
+    ]
+
+
+def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    if p.bounds is not None:
+        return []
+    method = secure_sums.chosen(study)
+    what = "the smallest power of two that no value of any island exceeds"
+    what = f"of each column, {what}" if p.standardize else what
+    return [
+        Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
+        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (messages.DataRange,)),
+        Disclosure(COORDINATOR, what, method.to_receivers),
+    ]
+
+
+def _centre(study: Study) -> list[Disclosure]:
+    method = secure_sums.chosen(study)
+    return [
+        Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
+        Disclosure(PROVIDER, "the private centre after each stage, and its radius; noisy", (PublicCentre,)),
+        Disclosure(
+            COORDINATOR,
+            "for each stage of the private centre the sum over all islands with noise in it",
+            method.to_receivers,
+        ),
+    ]
+
+
+def spectrum_words(p: SFPCAParameters) -> str:
+    """What the recipe opens."""
+    if p.epsilon is not None:
+        return "all eigenvalues of the noisy second moments (as many as columns)"
+    matrix = "correlation matrix" if p.standardize else "covariance"
+    all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
+    certified, k = "and one number that certifies the accuracy", p.n_components
+    if p.recipe == "direct" or (p.recipe == "auto" and k is None):
+        return all_
+    if k is None:
+        return f"{all_}, {certified}"
+    ritz = (
+        f"{k + OVERSAMPLING} Ritz values, the leading ones of which are the explained variances, {certified}"
+    )
+    return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}" if p.recipe == "auto" else ritz
+
+
+def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
+    kinds = (machine.OpenedMatrix, machine.PublicNumbers) if role == PROVIDER else (machine.OpenedShare,)
+    total = "how many columns are not constant" if p.standardize else "the total variance"
+    exact = "" if p.epsilon is not None else "; with a double's digits, about 2^-52 of the total"
+    said = [
+        Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds),
+        Disclosure(role, spectrum_words(p) + exact, kinds),
+    ]
+    if p.retries:
+        said.append(
+            Disclosure(
+                role, "whether the first try was refused by its certificate: one bit, and its Ritz values"
+            )
+        )
+    return said
+
+
+def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    said = []
+    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
+    whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
+    components = f"the principal components, and their product with {mean}"
+    if p.standardize:
+        components = "the principal components of the standardised columns; a column of zeros is constant"
+    bits = bits_of(p)
+    precise = "" if bits is None else f" (to {bits} bits after the point; noise covers what is finer)"
+    for output, words, kinds in (
+        ("components", components + precise, (machine.ReleasedShare,)),
+        ("scores", f"the projections of {whose}{precise}", (machine.ReleasedShare,)),
+    ):
+        for role in sorted({a.role for a in study.receivers(output)}):
+            said.append(Disclosure(role, words, kinds))
+    for output, words, kind in (
+        ("components", "the column names", messages.Names),
+        ("explained_variance", f"explained and total variance{noisy}", Variances),
+        ("n_samples", "every island's number of rows", SampleCount),
+        ("certificate", "how accurate the components are certified to be", messages.Certified),
+    ):
+        if any(a.role == CONSUMER for a in study.receivers(output)):
+            more = (messages.RowCounts,) if output == "n_samples" else ()
+            said.append(Disclosure(CONSUMER, words, (kind, *more)))
+    return said
+
+
+def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """As many components as columns are an orthogonal matrix, which can be turned back; so can one fewer."""
+    k, columns = p.n_components, p.columns
+    if k is not None and columns is not None and k < len(columns) - 1:
+        return []
+    if columns is not None and k == len(columns) - 1:
+        words = f"all components but one give, with their variances and the total, {_matrix(p)}"
+    elif k is None or columns is not None:
+        words = f"all components {_inverted(p)}"
+    else:
+        words = (
+            f"where the tables have no more than {k} columns, the components {_inverted(p)}; with one column "
+            f"more, still {_matrix(p)}"
+        )
+    return [Disclosure(role, words) for role in _component_holders(study)]
+
+
+def _component_holders(study: Study) -> list[str]:
+    """Roles that are given components, or can solve their scores for them."""
+    holders = {a.role for a in study.receivers("components")}
+    if score_owners(study) and study.partition != VERTICAL:
+        holders.add(PROVIDER)
+    return sorted(holders)
+
+
+def _inverted(p: SFPCAParameters) -> str:
+    mean = "" if p.epsilon is not None or p.standardize else " and, with the offset, the mean of each column"
+    return f"give, with their variances, {_matrix(p)}{mean}"
+
+
+def _matrix(p: SFPCAParameters) -> str:
+    if p.epsilon is not None:
+        return "all noisy second moments"
+    return "the correlation matrix" if p.standardize else "the joint covariance"
+
+
+def _kept(study: Study) -> list[Disclosure]:
+    if not study.receivers("encrypted"):
+        return []
+    words = (
+        "a share of components and offset: random by itself; all providers and the coordinator, together, "
+    )
+    return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
+
+
+def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
+    said = f"more than {p.colluders} colluding providers know more of the noise than the study's epsilon"
+    return [Disclosure(PROVIDER, f"{said} allows for")]
+
+
+def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
+    said = [
+        Disclosure(
+            PROVIDER,
+            _STANDARDISED if p.standardize else _LAST_ISLAND,
+        ),
+    ]
+    if p.bounds is None:
+        of = ", column by column" if p.standardize else ""
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "all providers but one, with the coordinator: the power of two that the last island's own "
+                f"values do not exceed{of}",
+            )
+        )
+    return said
+
+
+def _column_caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """What follows where islands hold columns of the same rows."""
+    said = [
+        Disclosure(
+            PROVIDER,
+            "components with their variances say how an island's columns vary together with all others', as "
+            "far as they reach; an island's total variance is, where it has one column, that column's",
+        )
+    ]
+    if study.receivers("scores"):
+        k = p.n_components or "k"
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "a row's scores are made of all islands' columns: with the components, an island can take "
+                "its own part away and has the others'; all providers but one know the columns of the last, "
+                f"if it has {k} or fewer, up to a linear map, row by row",
+            )
+        )
+    return said
+
+
+def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """What follows where islands hold rows."""
+    few = f"{small_rows(p.n_components or 1)} rows"
+    if p.n_components is None:
+        few += ", or than four more than twice the number of components,"
+    said = [
+        Disclosure(
+            PROVIDER,
+            "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
+            f"{few} are reported",
+        ),
+    ]
+    if score_owners(study):
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "an island with more independent rows than columns can solve its scores for components and "
+                "offset: they stay hidden from small islands only",
+            )
+        )
+    if study.receivers("scores") and p.standardize:
+        said.append(Disclosure(PROVIDER, _SCALES_FROM_SCORES))
+    return said

@@ -1,0 +1,139 @@
+"""Time and memory of a run before keys exist, and why it takes this recipe and not the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from atoll.protocols.base import Circumstances, Expectation, Forecast
+from atoll.protocols.pca.released import PROVIDER
+from atoll.protocols.pca.sfpca.parameters import (
+    MAX_DIRECT,
+    SFPCAParameters,
+    attempts,
+    components_for,
+    direct_shows_no_more,
+)
+from atoll.protocols.pca.sfpca.planner import Plan, Shape, assumed_rows, joint_rows, own_columns, planned
+from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
+from atoll.secret_matrices.costs import rates as tables
+from atoll.secret_matrices.costs.costing import Costing
+from atoll.secret_matrices.costs.rates import Rates
+from atoll.secret_matrices.costs.timing import Effort, Links, Timeline
+from atoll.study.model import Study
+
+_PROGRAM = 350_000_000
+"""Bytes of the program itself with its libraries, keys and the tables of all rings."""
+_IDLE = 512 << 20
+"""Bytes that the library keeps, at most, for the next step: as much as is in use, up to that."""
+_COPIES = 2.5
+"""Copies of a table that a provider has at a time: as it came, as it is checked, and pieces on the grid."""
+
+
+class Course(NamedTuple):
+    """One recipe, planned to its end."""
+
+    plan: Plan
+    together: float
+    apart: float
+
+
+def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]:
+    """What the run will take, by the rates of this machine."""
+    p, rates = study.read_parameters(SFPCAParameters), tables.current()
+    d = given.columns
+    k = components_for(p, joint_rows(study, given.rows) if given.rows else None, d)
+    rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
+    tries, shape = attempts(p, k, d), Shape(rows, d, k)
+    taken = planned_course(study, tries[0], given, shape, rates)
+    costing = taken.plan.machine.costing
+    held = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
+    providers = [memory.most + own for memory, own in zip(costing.memories, held, strict=True)]
+    return taken.plan.expected, Forecast(
+        taken.together,
+        taken.apart,
+        float(costing.effort.providers.max()),
+        costing.effort.hub,
+        _memory(sum(held) + _in_one_process(costing, rates.cores)),
+        _memory(max(providers)),
+        _memory(costing.hub_memory.most),
+        tuple(_course(study, p, tries, taken, given, shape, rates)),
+        tuple(_assumed(given, rows, rates)),
+    )
+
+
+def _memory(used: int) -> int:
+    return _PROGRAM + used + min(used, _IDLE)
+
+
+def _in_one_process(costing: Costing, cores: int) -> int:
+    """What all keep, and as many steps as there are cores to do at a time."""
+    roles = [*costing.memories, costing.hub_memory]
+    return sum(role.kept for role in roles) + sum(sorted(role.passing for role in roles)[-cores:])
+
+
+def planned_course(study: Study, recipe: str, given: Circumstances, shape: Shape, rates: Rates) -> Course:
+    """The run with one recipe, its clocks included."""
+    links = Links(given.latency, given.bandwidth)
+    parties = len(shape.rows)
+    lines = [Timeline(parties, links, rates.cores, together=together) for together in (True, False)]
+    plan = planned(study, recipe, shape, Costing(rates, Effort(parties, lines)))
+    return Course(plan, lines[0].seconds, lines[1].seconds)
+
+
+def _course(
+    study: Study,
+    p: SFPCAParameters,
+    tries: Sequence[str],
+    taken: Course,
+    given: Circumstances,
+    shape: Shape,
+    rates: Rates,
+) -> list[str]:
+    """Why this recipe, what the other one would cost, and what follows a refusal."""
+    said = [f"{_name(tries[0])}, because {_reason(p, shape.k, shape.columns)}: {_cost(taken)}"]
+    if p.epsilon is not None:
+        return said
+    other = "default" if tries[0] == "direct" else "direct"
+    possible = shape.columns <= MAX_DIRECT if other == "direct" else shape.k < joint_rows(study, shape.rows)
+    if possible:
+        instead = planned_course(study, other, given, shape, rates)
+        said.append(f"{_name(other)} instead: {_cost(instead)}")
+    if len(tries) > 1:
+        again = planned_course(study, tries[1], given, shape, rates)
+        more = f"{_name(tries[1])}, once more with new keys"
+        said.append(f"should the certificate refuse the first result: {more}: {_cost(again)}")
+    return said
+
+
+def _name(recipe: str) -> str:
+    return recipe if recipe == "direct" else f"strict ({recipe} policy)"
+
+
+def _cost(course: Course) -> str:
+    sent = course.plan.machine.provider_bytes / 1e6
+    return f"{course.plan.rounds} rounds, {sent:.0f} MB sent by each island, {course.apart:.2g} s apart"
+
+
+def _reason(p: SFPCAParameters, k: int, m: int) -> str:
+    ritz = min(k + OVERSAMPLING, m)
+    if p.epsilon is not None:
+        return "a noisy covariance may be indefinite, which strict cannot bound"
+    if p.recipe != "auto":
+        return f"the study asks for recipe={p.recipe!r}"
+    if p.whole_spectrum:
+        return f"all components are asked for, and with them all {m} eigenvalues"
+    if direct_shows_no_more(k, m):
+        return f"it opens all {m} eigenvalues where strict would open {ritz}, and is exact"
+    return f"it opens {ritz} numbers of the spectrum where direct would open all {m}"
+
+
+def _assumed(given: Circumstances, rows: Sequence[int], rates: Rates) -> list[str]:
+    known = f"{sum(rows):,} rows in all" if given.rows else f"{rows[0]:,} rows on each island (--rows)"
+    speed = f"{8 * given.bandwidth / 1e6:,.0f} Mbit/s" if given.bandwidth else "any bandwidth"
+    return [
+        known,
+        f"links of {1000 * given.latency:g} ms and {speed} between every two parties",
+        f"machines of {rates.cores} cores; speeds: {rates.origin}",
+        "the first result is accepted; bytes depend a little on the scale of the data",
+    ]

@@ -1,0 +1,178 @@
+"""Components that stay shared after a run, and later steps on them.
+
+A study that releases ``encrypted`` ends with every provider and the coordinator keeping its share of
+components and offset; any share is random without the last one, and the session's keys are thrown away.
+A later step is a protocol of its own among the same roles: it makes new keys and encrypts the same shares
+under them (to project rows), or adds the shares up (to open). Shares are never refreshed in between, so a
+second opening sends the same bytes as the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from atoll import codec
+from atoll.data.island import Island, Matrix
+from atoll.errors import MessageError, SchemaError
+from atoll.network import Network, Record
+from atoll.protocols.base import Learned, Outputs, Protocol, learned
+from atoll.protocols.checked import check_counts
+from atoll.protocols.pca.released import PROVIDER
+from atoll.protocols.pca.sfpca import messages, protocol
+from atoll.protocols.pca.sfpca.kept import Kept
+from atoll.protocols.pca.sfpca.messages import RowCount, RowCounts
+from atoll.protocols.pca.sfpca.parameters import COORDINATOR, LATER
+from atoll.protocols.pca.sfpca.prepared import Public
+from atoll.protocols.pca.sfpca.ranges import Range, check_table
+from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
+from atoll.protocols.pca.sfpca.recipes.direct import Found
+from atoll.protocols.pca.sfpca.recipes.moments import on_grid
+from atoll.protocols.pca.sfpca.releases import own_scores, release_model
+from atoll.protocols.pca.sfpca.scores import ROW_FRACTION
+from atoll.secret_matrices import roles
+from atoll.secret_matrices.machine import Shared
+from atoll.study.address import Address
+from atoll.study.model import Parameters, Party, Study
+
+
+class LaterParameters(Parameters, frozen=True):
+    """``session``: the session whose shares are used, in hexadecimal digits."""
+
+    session: str
+
+
+class _Shares(dict[Address, bytes]):
+    """Every role's share: together they are the components, so that none is ever printed."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} shares>"
+
+
+def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, ...]]) -> Study:
+    """The study of a later step: the holders of shares, and what they do with them."""
+    holders = (
+        Party(party.name, tuple(role for role in party.roles if role in (PROVIDER, COORDINATOR)))
+        for party in study.parties
+    )
+    return Study(
+        name=f"{study.name}, later",
+        protocol=LATER,
+        parties=tuple(party for party in holders if party.roles),
+        parameters={"session": session.hex()},
+        release=dict(release),
+    )
+
+
+def later(shares: Mapping[Address, bytes], *, with_rows: bool) -> Protocol:
+    """The protocol of a later step, with rows to project or without; each role uses its own share only."""
+    hidden = _Shares(shares)
+    outputs = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
+    return Protocol(
+        name=LATER,
+        title="a later step on shared components (SF-PCA)",
+        roles={PROVIDER: partial(_provider, hidden), COORDINATOR: partial(_coordinator, hidden)},
+        data_roles=frozenset({PROVIDER}) if with_rows else frozenset(),
+        single_roles=frozenset({COORDINATOR}),
+        messages=messages.MESSAGES,
+        parameters=LaterParameters,
+        outputs=outputs,
+        learns=lambda _: [],
+        adversary=protocol.PROTOCOL.adversary,
+        uses_sum=False,
+    )
+
+
+# ---- roles ----
+
+
+async def _provider(
+    shares: Mapping[Address, bytes], net: Network, study: Study, island: Island | None, record: Record
+) -> Learned:
+    kept, hub = own_share(shares, study, net.me), study.the(COORDINATOR)
+    X = checked_rows(island, kept) if island is not None and study.releases("scores", net.me) else None
+    machine = roles.Provider(net, record, study.digest, hub, study.who(PROVIDER))
+    rows: tuple[int, ...] = ()
+    if study.receivers("scores"):
+        await net.send(hub, RowCount(0 if X is None else len(X)))
+        rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
+        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
+        await machine.set_up(("deep",))
+    return await _steps(study, machine, kept, rows, X)
+
+
+async def _coordinator(
+    shares: Mapping[Address, bytes], net: Network, study: Study, island: Island | None, record: Record
+) -> Learned:
+    kept, providers = own_share(shares, study, net.me), study.who(PROVIDER)
+    machine = roles.Coordinator(net, record, study.digest, net.me, providers)
+    rows: tuple[int, ...] = ()
+    if study.receivers("scores"):
+        counts = await net.gather(RowCount, providers)
+        rows = tuple(counts[a].n for a in providers)
+        await net.broadcast(providers, RowCounts(rows))
+        await machine.set_up(("deep",))
+    return await _steps(study, machine, kept, rows, None)
+
+
+async def _steps(
+    study: Study,
+    machine: roles.Provider | roles.Coordinator,
+    kept: Kept,
+    rows: tuple[int, ...],
+    X: Matrix | None,
+) -> Learned:
+    range_ = Range(kept.exponent, np.array(kept.centre))
+    public = Public(kept.columns, kept.named, rows, range_, kept.components.shape[0])
+    found = restored(kept, machine.all_providers)
+    known: Outputs = {}
+    if study.receivers("components"):
+        known |= (await release_model(study, machine, public, found))[0]
+    if study.receivers("scores"):
+        known |= await own_scores(study, machine, public, found, X)
+    await machine.check(last=True)
+    return learned(study, machine.net.me, protocol.OUTPUTS, known)
+
+
+# ---- steps ----
+
+
+def own_share(shares: Mapping[Address, bytes], study: Study, me: Address) -> Kept:
+    """This role's share, which must be one of the session that the study names."""
+    kept: Kept = codec.decode(shares[me], Kept)
+    if kept.session.hex() != study.read_parameters(LaterParameters).session or kept.holder != str(me):
+        raise MessageError("a kept share belongs to another session or another role")
+    return kept
+
+
+def checked_rows(island: Island, kept: Kept) -> Matrix:
+    """An island's rows for the kept components, refused where they exceed the run's range."""
+    if len(island.columns) != len(kept.columns) or (kept.named and set(island.columns) != set(kept.columns)):
+        raise SchemaError(
+            f"{island.name}: the columns are not those of the components",
+            hint=f"{len(kept.columns)} columns, as in the islands that were fitted",
+        )
+    X = island.features(kept.columns if kept.named else island.columns)
+    check_table(X, island, kept.columns)
+    on_grid(X - np.array(kept.centre), kept.exponent, ROW_FRACTION)
+    return X
+
+
+def restored(kept: Kept, providers: frozenset[str]) -> Found:
+    """Components and offset as the machine knows them; of the rest of a run nothing is needed."""
+
+    def shared(words: Any, fraction: int, bits: int) -> Shared:
+        share = np.array(words)
+        return Shared(share.shape[:2], fraction, bits, share, providers)
+
+    return Found(
+        shared(kept.components, kept.components_fraction, kept.components_bits),
+        shared(kept.offset, kept.offset_fraction, kept.offset_bits),
+        kept.offset_factor,
+        np.empty(0),
+        0.0,
+        Certificate(0.0, 0.0),
+    )

@@ -1,0 +1,232 @@
+"""What a run will cost: the recipes run on shapes alone, every message counted.
+
+Messages and rounds do not depend on the data and come out exactly, as long as the first certificate
+holds; those of projections follow from the number of rows. Bytes depend a little on the data's scale. Where
+nobody states them beforehand, typical ones are assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from math import ceil, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll import secure_sums
+from atoll.crypto.hazmat import product as go
+from atoll.privacy.dp_moments import Centre
+from atoll.protocols.agreement import COMPARISON_BYTES, comparisons
+from atoll.protocols.base import Expectation
+from atoll.protocols.pca.private_release import stage_lengths
+from atoll.protocols.pca.released import CONSUMER, PROVIDER
+from atoll.protocols.pca.sfpca import private
+from atoll.protocols.pca.sfpca.parameters import VERTICAL, SFPCAParameters, attempts, components_for
+from atoll.protocols.pca.sfpca.private import Noisy, private_direct
+from atoll.protocols.pca.sfpca.ranges import LEVELS
+from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
+from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
+from atoll.protocols.pca.sfpca.recipes.direct import Inputs, direct
+from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
+from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING, strict
+from atoll.protocols.pca.sfpca.recipes.vertical import score_jobs
+from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
+from atoll.secret_matrices.costs.costing import Costing
+from atoll.secret_matrices.costs.counted import HUB, TOPIC, Counted
+from atoll.secret_matrices.roles import families_of
+from atoll.study.model import Study
+
+_ROWS, _VALUES = 1 << 14, 1 << 24
+"""Rows that an island is assumed to have, unless its table would have more values than that."""
+
+
+class Plan(NamedTuple):
+    """One course of a run, counted to its end."""
+
+    machine: Counted
+    rounds: int
+
+    @property
+    def bytes_total(self) -> int:
+        """What everybody sends."""
+        return sum(self.machine.sent.values()) + self.machine.hub_bytes
+
+    @property
+    def expected(self) -> Expectation:
+        """Messages, bytes, the coordinator's memory, and rounds."""
+        machine = self.machine
+        memory = machine.costing.hub_memory.most
+        return Expectation(machine.messages, machine.provider_bytes, self.bytes_total, memory, self.rounds)
+
+
+def expect(study: Study, d: int) -> Expectation:
+    """Messages, bytes, memory and rounds of a run over d columns."""
+    p = study.read_parameters(SFPCAParameters)
+    rows = (assumed_rows(d),) * len(study.who(PROVIDER))
+    k = components_for(p, None, d)
+    return planned(study, attempts(p, k, d)[0], Shape(rows, d, k)).expected
+
+
+class Shape(NamedTuple):
+    """The tables, and how many components of them."""
+
+    rows: Sequence[int]
+    columns: int
+    k: int
+
+
+def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = None) -> Plan:
+    """The whole run with one recipe, on shapes."""
+    p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
+    rows, d, k = shape
+    # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
+    total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    if p.standardize:
+        total = d / 2.0 ** ceil(log2(d))  # no column is constant
+    machine = Counted([str(a) for a in providers], total, costing)
+    names = 20 * d
+    machine.gathered(names)
+    machine.broadcast(names)
+    machine.gathered(2)
+    machine.broadcast(4 * len(providers))
+    _count_comparison(machine)
+    noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
+    if noisy is None and p.bounds is None:
+        _count_range(study, machine, d if p.standardize else 1)
+    exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
+    keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
+    machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
+    _count_keys(machine, families_of(recipe, study.partition))
+    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
+    return Plan(machine, _count_outputs(study, machine, found, shape))
+
+
+def joint_rows(study: Study, rows: Sequence[int]) -> int:
+    """n: the islands' rows together, or the rows that they have in common."""
+    return rows[0] if study.partition == VERTICAL else sum(rows)
+
+
+def own_columns(study: Study, d: int) -> int:
+    """Columns of one island's table."""
+    return -(-d // len(study.who(PROVIDER))) if study.partition == VERTICAL else d
+
+
+def assumed_rows(d: int) -> int:
+    """Rows of an island, where nobody says."""
+    return max(1, min(_ROWS, _VALUES // d))
+
+
+def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> Inputs:
+    """What everybody knows beforehand."""
+    if study.partition == VERTICAL:
+        split = evenly_split(machine.providers, d, rows[0])
+        return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
+    standardize = study.read_parameters(SFPCAParameters).standardize
+    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
+
+
+async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noisy | None) -> Any:
+    d = inputs.columns
+    if noisy is not None:
+        machine.costing.rotation(d)
+        return await private_direct(machine, inputs, k, noisy)
+    if recipe == "direct":
+        machine.costing.rotation(d)
+        return await direct(machine, inputs, k)
+    rho = min(k + OVERSAMPLING, d)
+    machine.costing.gaussians(rho * d)
+    machine.costing.rotation(rho)
+    return await strict(machine, inputs, k, POLICIES[recipe])
+
+
+def _count_range(study: Study, machine: Counted, columns: int) -> None:
+    _count_sums(study, machine, [columns * len(LEVELS)], 2 * columns)
+    _count_comparison(machine)
+
+
+def _count_comparison(machine: Counted) -> None:
+    """Providers compare what the coordinator told them."""
+    told = comparisons(machine.parties)
+    machine.messages += told
+    for name in machine.sent:
+        machine.sent[name] += told // machine.parties * COMPARISON_BYTES
+    machine.deepen(machine.providers, max(machine.depths.values()) + 1)
+
+
+def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:
+    """Secure sums in one session, each answered by the coordinator."""
+    cost = secure_sums.expected(study, machine.parties, lengths)
+    machine.messages += cost.messages
+    for name in machine.sent:
+        machine.sent[name] += cost.bytes_per_contributor
+    # Seeds go from provider to provider, sums to the coordinator.
+    machine.deepen(machine.providers, max(machine.depths.values()) + 1)
+    for _ in lengths:
+        machine.hub_depth = max(machine.depths.values()) + 1
+        machine.broadcast(answer)
+
+
+def _count_centre(study: Study, machine: Counted, d: int, n: int) -> Noisy:
+    """The stages of the private centre, and the matrix that they lead to."""
+    p = study.read_parameters(SFPCAParameters)
+    named = p.columns or (tuple(p.bounds) if isinstance(p.bounds, dict) else tuple(map(str, range(d))))
+    plan, _ = private.plan_of(study, named)
+    _count_sums(study, machine, stage_lengths(plan)[:-1], 8 * d + 30)
+    return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
+
+
+def _count_keys(machine: Counted, families: Sequence[str]) -> None:
+    keys = sum(go.family(name)[-1].poly_size for name in families)
+    machine.gathered(32)
+    machine.broadcast(34 * machine.parties)
+    machine.costing.keys()
+    machine.compared(2 * 32 + TOPIC)
+    machine.gathered(keys)
+    machine.broadcast(keys * (machine.parties - 1))
+
+
+def _count_outputs(study: Study, machine: Counted, found: Any, shape: Shape) -> int:
+    """Released shares and the coordinator's messages to consumers; returns the rounds of the whole run."""
+    consumers = study.who(CONSUMER)
+    sizes = {"explained_variance": 120, "n_samples": 60, "certificate": 60, "components": 20 * shape.columns}
+    sent = {output: sum(study.releases(output, a) for a in consumers) for output in sizes}
+    machine.messages += sum(sent.values()) + sent["n_samples"]
+    machine.hub_bytes += sum(sizes[output] * count for output, count in sent.items())
+    if any(sent.values()):
+        machine.deepest = max(machine.deepest, machine.hub_depth + 1)
+    receivers = frozenset(_name(a) for a in study.receivers("components"))
+    for x in (found.components, found.offset):
+        if x is not None:
+            asyncio.run(machine.released(x, receivers))
+    asyncio.run(_count_scores(study, machine, found, shape))
+    machine.check(last=True)
+    return max(machine.deepest, machine.depth)
+
+
+async def _count_scores(study: Study, machine: Counted, found: Any, shape: Shape) -> None:
+    """Projections, one block of rows after the other."""
+    if study.partition == VERTICAL:
+        await _count_common_scores(study, machine, found, shape)
+        return
+    rows = dict(zip(study.who(PROVIDER), shape.rows, strict=True))
+    owners = [(str(a), rows[a]) for a in score_owners(study)]
+    if owners:
+        found = await for_rows(machine, found)
+    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
+        due = [(owner, min(n - start, SCORE_ROWS)) for owner, n in owners if n > start]
+        jobs = [score_job(machine, found, shape.columns, owner, count, None) for owner, count in due]
+        for (owner, _), made in zip(due, await machine.products(jobs), strict=True):
+            await machine.released(made, frozenset({owner}))
+
+
+async def _count_common_scores(study: Study, machine: Counted, found: Any, shape: Shape) -> None:
+    receivers = frozenset(_name(a) for a in study.receivers("scores"))
+    split = evenly_split(machine.providers, shape.columns, shape.rows[0])
+    for job in score_jobs(machine, found.components, split) if receivers else ():
+        (made,) = await machine.products([job])
+        await machine.released(made, receivers)
+
+
+def _name(address: Any) -> str:
+    return HUB if address.role == HUB else str(address)

@@ -1,0 +1,87 @@
+"""What a role knows before the first encryption, and what a provider has formed of its own table by then."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from atoll.data.island import Matrix
+from atoll.protocols.pca.released import PROVIDER
+from atoll.protocols.pca.sfpca import schema
+from atoll.protocols.pca.sfpca.private import Noisy
+from atoll.protocols.pca.sfpca.ranges import Range
+from atoll.protocols.pca.sfpca.recipes.columns import Deviations, Split, own_columns
+from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION
+from atoll.protocols.pca.sfpca.recipes.moments import (
+    Moments,
+    Rows,
+    exact_moments,
+    on_grid,
+    quick_moments,
+    row_moments,
+    total_moments,
+)
+from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
+from atoll.study.address import Address
+from atoll.study.model import Study
+
+# Exact sums are added up as Python integers, once for each piece.
+_EXACT_ROWS, _QUICK_ROWS = 4096, 512
+
+
+class Public(NamedTuple):
+    """What every role knows before the first encryption."""
+
+    columns: tuple[str, ...]
+    named: bool
+    rows: tuple[int, ...]
+    range: Range
+    k: int
+    widths: tuple[int, ...] = ()
+    """Where islands hold columns: how many each of them has."""
+    noisy: Noisy | None = None
+    """With an epsilon: what the noise did to the covariance."""
+
+    @property
+    def n(self) -> int:
+        return schema.joint_rows(self.rows, self.widths)
+
+
+class Held(NamedTuple):
+    """What a provider has formed of its own table; the last only where islands hold columns."""
+
+    moments: Moments
+    deviations: Deviations | None = None
+
+    def __repr__(self) -> str:
+        return f"Held({self.moments!r})"  # deviations are rows
+
+
+def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
+    """A provider's own sums, on the public grid."""
+    if not public.widths:
+        keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
+        return Held(own_moments(X, public.range, exact, keep_rows))
+    A = on_grid(X - public.range.centre[own], public.range.exponent, DATA_FRACTION)
+    return Held(*own_columns(A, own.start, len(public.columns)))
+
+
+def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
+    """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
+    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
+    if keep_rows:
+        of_piece = row_moments
+    parts = [
+        of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
+        for start in range(0, len(X), step)
+    ]
+    rows = Rows(X, range_.centre, range_.exponent) if keep_rows else None
+    return total_moments(parts)._replace(rows=rows)
+
+
+def split_of(study: Study, me: Address, public: Public, held: Held | None) -> Split | None:
+    """Whose columns stand where, with those of this role."""
+    if not public.widths:
+        return None
+    owners = tuple(str(a) for a in study.who(PROVIDER))
+    own = {str(me): held.deviations} if held is not None and held.deviations is not None else {}
+    return Split(public.n, owners, public.widths, DATA_FRACTION, own)

@@ -1,0 +1,359 @@
+"""SF-PCA: PCA on encrypted data, in which nothing but the agreed output is opened.
+
+Froelicher, Cho, Edupalli, Sousa, Bossuat, Pyrgelis, Troncoso-Pastoriza, Berger, Hubaux: Scalable and
+Privacy-Preserving Federated Principal Component Analysis (2023), Algorithm 1.
+
+Symbols: DP_i -> provider, A_i -> X, n_i -> rows, m -> columns, k -> n_components, P -> sketch,
+rho (paper: alpha) -> sketch rows, q (paper: p) -> power iterations, W -> components.
+
+Adversary: passive; the coordinator with all providers but one. It holds no key and relays, adds and
+evaluates on ciphertexts.
+Learns: everybody n_i, the total variance and the spectrum that the recipe opens (:mod:`disclosure` says
+it exactly); who the study names, components and offset; a provider its own scores.
+
+Deviations (docs/protocols/sfpca.md gives the reasons): the sketch is Gaussian; matrices are encoded in
+coefficients, so there are no rotation or relinearisation keys; bootstrapping is a refresh by masked
+shares; QR is a matrix polynomial; the small eigenproblem is solved in the clear after a secret rotation
+(the paper's step 6 stays encrypted). Where islands hold columns (the paper's D.2, :mod:`vertical`), there
+are the same roles and steps, and each party subtracts its own means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from atoll import secure_sums
+from atoll.data.island import Island, Matrix
+from atoll.errors import CertificateRefused
+from atoll.network import Compared, Network, Record
+from atoll.protocols import handshake
+from atoll.protocols.agreement import compare
+from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
+from atoll.protocols.booking import Booking
+from atoll.protocols.checked import check_number, refuse
+from atoll.protocols.pca.private_release import PublicCentre
+from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
+from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema
+from atoll.protocols.pca.sfpca.disclosure import learns, protection
+from atoll.protocols.pca.sfpca.forecast import forecast
+from atoll.protocols.pca.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
+from atoll.protocols.pca.sfpca.parameters import (
+    COORDINATOR,
+    VERTICAL,
+    SFPCAParameters,
+    attempts,
+    check,
+    components_for,
+)
+from atoll.protocols.pca.sfpca.planner import expect
+from atoll.protocols.pca.sfpca.prepared import Held, Public, own_sums, split_of
+from atoll.protocols.pca.sfpca.private import Prepared, private_direct
+from atoll.protocols.pca.sfpca.ranges import LEVELS, Declared, Range
+from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
+from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs, direct
+from atoll.protocols.pca.sfpca.recipes.strict import strict
+from atoll.protocols.pca.sfpca.releases import (
+    AnyMachine,
+    all_opened,
+    by_party,
+    common_scores,
+    model,
+    names_of,
+    own_scores,
+    project,
+    release_model,
+    send_public,
+    signs,
+)
+from atoll.randomness import fresh_seed
+from atoll.secret_matrices import openings, roles
+from atoll.study.model import Study
+
+_EVERYONE = (PROVIDER, COORDINATOR, CONSUMER)
+OUTPUTS = {
+    "components": Output(
+        ("components", "offset", "columns"),
+        _EVERYONE,
+        PROVIDER,
+        "the principal components, and (unless columns are standardised) the offset, components times mean, "
+        "that projects new rows",
+    ),
+    "explained_variance": Output(
+        ("explained_variance", "total_variance", "noise_variance"),
+        _EVERYONE,
+        COORDINATOR,
+        "how much variance each component explains, and the total",
+    ),
+    "n_samples": Output(
+        ("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"
+    ),
+    "scores": Output(
+        ("scores",),
+        (PROVIDER,),
+        PROVIDER,
+        "every row's projection, to the row's owner only; where islands hold columns, to those named",
+    ),
+    "certificate": Output(
+        ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+    ),
+    # No value: a share is its holder's alone, never part of a result that may hold those of several roles.
+    "encrypted": Output(
+        (),
+        (PROVIDER, COORDINATOR),
+        PROVIDER,
+        "components and offset as one share for each provider and the coordinator, for a later step",
+    ),
+}
+
+
+# ---- roles ----
+
+
+async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    with private.booking(study, island, record) as booked:  # refuses before anything leaves
+        return await _provider(net, study, island, record, booked)
+
+
+async def _provider(net: Network, study: Study, island: Island, record: Record, booked: Booking) -> Learned:
+    p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    spending = None if booked.exact else booked
+    agreed, names = await schema.announce(net, study, island, p.columns)
+    X = island.features(names)
+    await net.compute(ranges.check_table, X, island, names)
+    bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
+    if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
+        bounds.of(own).check(X, island, names)
+    await booked.settle_exact(net, X)
+    await net.send(hub, RowCount(len(X)))
+    rows = await schema.receive_counts(net, study, len(X), agreed)
+    m = len(agreed.names)
+    k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
+    exact = p.standardize or attempts(p, k, m) == ("direct",)
+    if spending is None:
+        opened: tuple[int, ...] = ()
+        if bounds is None:
+            opened = await _agree_range(net, study, record, X, island, names, by_column=p.standardize)
+        X = ranges.units(bounds, opened).applied(X) if p.standardize else X
+        ready = Prepared(_range_for(p, bounds, opened, m), None, None)
+    else:
+        ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    digits.check_outputs(study, public)  # refuses before keys are made
+    noisy = ready.moments
+    held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
+    recipe, machine, found = await _find(net, study, record, public, roles.Provider, held)
+    model_, turned = await release_model(study, machine, public, found)
+    known = all_opened(study, public, found, recipe) | model_
+    if agreed.widths:
+        known |= await common_scores(study, machine, public, found, held, turned)
+    else:
+        known |= await own_scores(study, machine, public, found, X)
+        if study.releases("scores", net.me) and study.releases("components", net.me):
+            known["scores"] = {island.name: await net.compute(project, X, known)}
+    known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
+    await machine.check(last=True)
+    return learned(study, net.me, OUTPUTS, known)
+
+
+async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+    p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
+    agreed = await schema.check(net, study, p.columns)
+    counts = await net.gather(RowCount, providers)
+    rows = tuple(counts[a].n for a in providers)
+    for address, n in zip(providers, rows, strict=True):
+        check_number(n, "a number of rows", address, least=1)
+    if agreed.widths:
+        schema.check_common_rows(providers, rows)
+    k = components_for(p, schema.joint_rows(rows, agreed.widths), len(agreed.names))
+    attempts(p, k, len(agreed.names))  # refuses before keys are made
+    await net.broadcast(providers, RowCounts(rows))
+    bounds = ranges.declared(p.bounds, agreed.names)
+    if p.epsilon is None:
+        levels = len(agreed.names) if p.standardize else 1
+        opened = () if bounds else await _open_range(net, study, record, levels)
+        ready = Prepared(_range_for(p, bounds, opened, len(agreed.names)), None, None)
+    else:
+        ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
+    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    digits.check_outputs(study, public)  # refuses before keys are made
+    recipe, machine, found = await _find(net, study, record, public, roles.Coordinator, None)
+    names = names_of(public, found)
+    for address in study.who(CONSUMER):
+        await send_public(net, study, address, public, found, recipe, names)
+    model_, turned = await release_model(study, machine, public, found)
+    known = all_opened(study, public, found, recipe) | model_
+    if agreed.widths:
+        await common_scores(study, machine, public, found, None, turned)
+    else:
+        await own_scores(study, machine, public, found, None)
+    known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
+    return learned(study, net.me, OUTPUTS, known)
+
+
+async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+    p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    known: Outputs = {}
+    if study.releases("explained_variance", net.me):
+        variances = await net.receive(Variances, hub)
+        check_released(variances, study, hub)
+        known |= named(variances)
+    if study.releases("n_samples", net.me):
+        count = await net.receive(SampleCount, hub)
+        check_released(count, study, hub)
+        rows = (await net.receive(RowCounts, hub)).n
+        if len(rows) != len(study.who(PROVIDER)) or count.n_samples not in (sum(rows), *rows[:1]):
+            raise refuse(hub, f"numbers of rows that do not make {count.n_samples}")
+        known |= named(count) | {"rows": by_party(study, rows)}
+    if study.releases("certificate", net.me):
+        certificate = await net.receive(Certified, hub)
+        check_number(certificate.bound, "a certificate's bound", hub, least=0.0)
+        known["certificate"] = named(certificate)
+    if study.releases("components", net.me):
+        names = await net.receive(Names, hub)
+        if p.columns is not None and set(names.columns) != set(p.columns):
+            raise refuse(hub, "components of other columns than the study's")
+        check_number(names.offset_unit, "a unit of the offset", hub, least=0.0)
+        bounds = ranges.declared(p.bounds, names.columns)
+        centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
+        components = await openings.collected(net, study.who(PROVIDER))
+        offset = None if p.standardize else await openings.collected(net, study.who(PROVIDER))
+        known |= model(components, offset, names.offset_unit, centre, names, signs(study, components))
+    return learned(study, net.me, OUTPUTS, known)
+
+
+# ---- what the roles share ----
+
+
+def _range_for(p: SFPCAParameters, bounds: Declared | None, opened: Sequence[int], m: int) -> Range:
+    """Of all columns together; those to be standardised are in units of their own."""
+    if p.standardize:
+        return Range(0, np.zeros(m))
+    return bounds.range() if bounds else Range(opened[0], np.zeros(m))
+
+
+async def _agree_range(
+    net: Network,
+    study: Study,
+    record: Record,
+    X: Matrix,
+    island: Island,
+    names: Sequence[str],
+    *,
+    by_column: bool = False,
+) -> tuple[int, ...]:
+    """The power of two that no value exceeds, of all columns or of each."""
+    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
+    columns = X.shape[1] if by_column else 1
+    sums = _range_session(net, study, record, columns)
+    await sums.open()
+    await sums.contribute("range", levels)
+    hub = study.the(COORDINATOR)
+    exponents = (await net.receive(DataRange, hub)).exponents
+    ranges.check_opened(exponents, columns, X, island, names, hub)
+    await compare(net, "the range of the data", exponents, study.who(PROVIDER))
+    return exponents
+
+
+async def _open_range(net: Network, study: Study, record: Record, columns: int = 1) -> tuple[int, ...]:
+    sums = _range_session(net, study, record, columns)
+    await sums.open()
+    exponents = ranges.smallest_covers(await sums.total("range", columns * len(LEVELS)))
+    await net.broadcast(study.who(PROVIDER), DataRange(exponents))
+    return exponents
+
+
+def _range_session(net: Network, study: Study, record: Record, columns: int) -> secure_sums.SecureSum:
+    return secure_sums.session(
+        study,
+        net,
+        record,
+        contributors=study.who(PROVIDER),
+        receivers=study.who(COORDINATOR),
+        longest=columns * len(LEVELS),
+        name="range",
+    )
+
+
+_Role = type[roles.Provider] | type[roles.Coordinator]
+
+
+async def _find(
+    net: Network, study: Study, record: Record, public: Public, role: _Role, held: Held | None
+) -> tuple[str, AnyMachine, Found]:
+    """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
+    p, m = study.read_parameters(SFPCAParameters), len(public.columns)
+    planned = attempts(p, public.k, m)
+    for i, recipe in enumerate(planned):
+        own = _under(record, f"session {i}")
+        hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
+        machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
+        await machine.set_up(roles.families_of(recipe, study.partition))
+        seed = own("rotation", fresh_seed) if held is not None else None
+        names = tuple(str(a) for a in providers)
+        moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)
+        inputs = Inputs(
+            public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
+        )
+        try:
+            found = await _found(machine, inputs, public, recipe)
+            digits.check_rank(study, public, found)
+            return recipe, machine, digits.smudged(machine, p, found)
+        except CertificateRefused:
+            # What was opened said so: was it what everybody's shares make?
+            await machine.check(last=True)
+            if recipe == planned[-1]:
+                raise
+    raise AssertionError("a study plans at least one attempt")
+
+
+async def _found(machine: AnyMachine, inputs: Inputs, public: Public, recipe: str) -> Found:
+    if public.noisy is not None:
+        return await private_direct(machine, inputs, public.k, public.noisy)
+    if recipe == "direct":
+        return await direct(machine, inputs, public.k)
+    return await strict(machine, inputs, public.k, POLICIES[recipe])
+
+
+def _under(record: Record, name: str) -> Record:
+    def named_record(tag: str, draw: Callable[[], bytes]) -> bytes:
+        return record(f"{name} {tag}", draw)
+
+    return named_record
+
+
+def _check(study: Study) -> None:
+    check(study)
+    private.check(study)
+    digits.check(study)
+
+
+PROTOCOL = Protocol(
+    name="sfpca",
+    title="PCA on encrypted data (SF-PCA)",
+    roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
+    data_roles=frozenset({PROVIDER}),
+    single_roles=frozenset({COORDINATOR}),
+    messages=(
+        *handshake.MESSAGES,
+        handshake.JoinedColumns,
+        *messages.MESSAGES,
+        PublicCentre,
+        Variances,
+        SampleCount,
+        Compared,
+    ),
+    parameters=SFPCAParameters,
+    outputs=OUTPUTS,
+    learns=learns,
+    protection=protection,
+    adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
+    "providers but one.",
+    partitions=("horizontal", VERTICAL),
+    expect=expect,
+    forecast=forecast,
+    check=_check,
+    privacy=private.terms,
+    determines=digits.determines,
+)

@@ -1,0 +1,220 @@
+"""The covariance that the strict recipe multiplies its sketch with, in the forms in which parties hold it.
+
+A form knows how to multiply an encrypted matrix by C, scaled to a trace just below one, and what the
+mean is; nothing else of the recipe depends on how the data are held.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from math import ceil, log2, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll.errors import ParameterError
+from atoll.protocols.pca.sfpca.recipes.correlation import Standardised, standardised
+from atoll.protocols.pca.sfpca.recipes.direct import (
+    DATA_FRACTION,
+    Inputs,
+    check_variance,
+    column_sums,
+    scatter,
+    with_norm,
+)
+from atoll.protocols.pca.sfpca.recipes.moments import check_moments
+from atoll.secret_matrices.machine import Job, Machine, Shared
+from atoll.secret_matrices.widths import fitting, plan_for
+
+_TRACE_FRACTION = 96
+_WORD_BITS = 62
+_DOUBLE_BITS = 51
+"""Digits that sums of products in doubles have, with two to spare."""
+HEADROOM = 1 + 2.0**-6
+"""The trace is taken for a little more, so that rounded summands still add up to less than one."""
+
+
+class Policy(NamedTuple):
+    """Public and fixed in advance."""
+
+    iterations: int
+    sketch_fraction: int
+    gram_fraction: int
+    schedule: str
+
+
+POLICIES = {
+    "fast": Policy(2, 40, 24, "fast"),
+    "default": Policy(3, 40, 24, "default"),
+    "accurate": Policy(4, 50, 28, "accurate"),
+}
+
+
+@dataclass(frozen=True)
+class Covariance(ABC):
+    """C over ``scale``; ``total`` is its trace (divisor n, in units of the data's range)."""
+
+    inputs: Inputs
+    policy: Policy
+    total: float
+    standardised: Standardised | None = field(default=None, kw_only=True)
+
+    @property
+    def scale(self) -> float:
+        """What C is divided by."""
+        return self.total * HEADROOM
+
+    @property
+    def digits(self) -> int:
+        """Where Gram matrices are rounded: how many bits after the point are right."""
+        return self.policy.gram_fraction
+
+    @property
+    def row_error(self) -> float:
+        """Where rows are rounded rather than Gram matrices: the norm of what that may have changed."""
+        return 0.0
+
+    @abstractmethod
+    async def times(self, machine: Machine, P: Shared) -> Shared:
+        """P C / scale, at the policy's scale, every entry below two."""
+
+    def mean(self, machine: Machine) -> Shared:
+        """The mean of every column, as a column, with a double's digits."""
+        own, m, n = self.inputs.moments, self.inputs.columns, self.inputs.n
+        values = None if own is None else np.array([[(int(v) << 10) // n] for v in own.u], dtype=object)
+        # DATA_FRACTION + 10 digits of a number below one.
+        return machine.private(None, values, (m, 1), DATA_FRACTION + 10, 1)
+
+
+async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
+    """From every party's Gram matrix; opens the total variance."""
+    check_moments(inputs.moments, DATA_FRACTION)
+    total = await total_variance(machine, inputs)
+    check_variance(total)
+    return gram_covariance(machine, inputs, policy, total)
+
+
+async def total_variance(machine: Machine, inputs: Inputs) -> float:
+    """tr C of the rows' covariance with divisor n, in units of the data's range; opened."""
+    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    f = DATA_FRACTION + e
+    width = ceil(log2(m))
+    row = machine.private(None, None if own is None else own.u.reshape(1, m), (1, m), f, 1)
+    column = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
+    second = None if own is None else np.array([[inputs.n * own.squares]], dtype=object)
+    squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
+    trace = await machine.product(
+        (row, column), plain=squares, ring="deep", fraction=2 * f, bits=1 + width, name="total variance"
+    )
+    opened = await machine.opened(trace, smudge_bits=2 * f - _TRACE_FRACTION)
+    return float(opened[0, 0]) * 4.0**e / inputs.n**2
+
+
+@dataclass(frozen=True)
+class GramCovariance(Covariance):
+    """C = sum of G_i - u u^T, where every party has formed its own G_i (the paper's Precomp)."""
+
+    G: Shared
+    u_columns: Shared
+    u_rows: Shared
+    mean_bits: int
+    entry_bits: int
+    low_bits: int
+    """The lower digit of a mean is worth 2^-low_bits of the higher one."""
+
+    @property
+    def digits(self) -> int:
+        """Of a matrix whose entries are large beside their deviations, doubles keep fewer than asked for."""
+        return min(self.policy.gram_fraction, _DOUBLE_BITS - self.entry_bits)
+
+    async def times(self, machine: Machine, P: Shared) -> Shared:
+        """P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
+        same = self._options(machine, P)
+        bits, below = self.mean_bits + 1, 2.0**-self.low_bits
+        Pu = await machine.product((P, self.u_columns), bits=bits, name="P u", **same)
+        high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
+        b = machine.combine([(-1.0, high), (-below, low)], bits=bits)
+        pair = machine.beside([b, machine.combine([(below, b)], bits=bits)])
+        return await machine.product((P, self.G), (pair, self.u_rows), bits=1, name="P C", **same)
+
+    def _options(self, machine: Machine, P: Shared) -> dict[str, Any]:
+        """Ring, blocks and shift of both products; the deep ring where means are too large for the wide."""
+        F = self.policy.sketch_fraction
+        uses = self.policy.iterations + 1
+        job = Job(((P, self.G),), "wide", F, self.mean_bits + 1, "P C", right_uses=uses)
+        try:
+            plan = plan_for(machine.parties, job, spare=2)  # for the noise of the second term
+        except ParameterError:
+            plan = plan_for(machine.parties, replace(job, ring="deep"), spare=2)
+        return {
+            "ring": plan.ring.family,
+            "fraction": F,
+            "blocks": plan.layouts[0],
+            "least_shift": plan.shifts[0],
+        }
+
+
+def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> GramCovariance:
+    """Every party's part of C, rounded."""
+    m, n, own, f = inputs.columns, inputs.n, inputs.moments, policy.gram_fraction
+    scale = total * HEADROOM
+    mean_norm = sqrt(m / scale)  # columns are below one in magnitude
+    mean_bits = max(0, ceil(log2(mean_norm)))
+    entry_bits = max(1, ceil(log2(1 + 1 / scale)))
+    if f + entry_bits >= _WORD_BITS:
+        raise ParameterError(
+            "the rows differ too little, compared with their range, for their second moments",
+            hint="give the columns' bounds as (low, high), close to the values",
+        )
+    gram: Any = None
+    both: Any = None
+    low_bits = f - _fewer_digits(m, machine.parties, mean_bits)
+    if own is not None:
+        assert own.G is not None, "the moments were taken without a Gram matrix"
+        exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
+        gram = np.rint(exact * 2.0**f).astype(np.int64)
+        mean = own.u.astype(float) * 2.0**-DATA_FRACTION / (n * sqrt(scale))
+        high = np.rint(mean * 2.0**f)
+        low = np.rint((mean * 2.0**f - high) * 2.0**low_bits)
+        both = np.stack([high, low]).astype(np.int64)
+    # The rounding of a party may take a part of C beyond its bound by one unit.
+    G = machine.private(None, gram, (m, m), f, entry_bits + 1, max(1, ceil(log2(1 + mean_norm**2))))
+    rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
+    turned = None if both is None else np.ascontiguousarray(both.T)
+    columns = machine.private(None, turned, (m, 2), f, rows.bits, mean_bits + 1)
+    return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits, low_bits)
+
+
+def _fewer_digits(m: int, parties: int, mean_bits: int) -> int:
+    """What the lower digits of means go without, so that all parties' together are no longer than a mean.
+
+    A party's is at most half a unit of the higher digit in each column, and nothing makes them cancel.
+    """
+    return max(0, ceil(log2(m) / 2 + log2(parties)) - 1 - mean_bits)
+
+
+@dataclass(frozen=True)
+class CorrelationCovariance(Covariance):
+    """C of standardised columns, itself secret: shares of it are the right side of every product."""
+
+    C: Shared
+
+    async def times(self, machine: Machine, P: Shared) -> Shared:
+        """P C, one product: the columns are centred already."""
+        uses = self.policy.iterations + 1
+        job = Job(((P, self.C),), "wide", self.policy.sketch_fraction, 1, "P C", right_uses=uses)
+        return (await machine.products([fitting(machine.parties, job)]))[0]
+
+
+async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:
+    """The correlation matrix over its trace, rounded like everybody's Gram matrices."""
+    check_moments(inputs.moments, DATA_FRACTION)
+    S, _ = await scatter(machine, inputs)
+    table = await standardised(machine, S, column_sums(machine, inputs))
+    check_variance(table.varying)
+    scale = table.varying * HEADROOM
+    R = table.R.times_power_of_two(table.halvings)
+    # One digit more than Gram matrices have makes up for the coordinator's share, which is rounded too.
+    C = machine.combine([(1 / scale, R)], fraction=policy.gram_fraction + 1, bits=1)
+    return CorrelationCovariance(inputs, policy, table.varying, with_norm(C, 0), standardised=table)

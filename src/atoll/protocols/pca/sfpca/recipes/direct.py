@@ -1,0 +1,226 @@
+"""The direct recipe: rotate the encrypted covariance by everybody's secret rotation and open it.
+
+For few columns. Opened: all eigenvalues, total variance; components and offset to whom the study names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import ceil, frexp, log2
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll.errors import MessageError, ParameterError
+from atoll.protocols.pca.sfpca.recipes import columns
+from atoll.protocols.pca.sfpca.recipes.certificate import Certificate, of_spectrum
+from atoll.protocols.pca.sfpca.recipes.correlation import Standardised, standardised
+from atoll.protocols.pca.sfpca.recipes.moments import Moments, check_moments
+from atoll.secret_matrices.machine import COEFFICIENT_BITS, Floats, Job, Machine, Shared
+from atoll.secret_matrices.rotations import rotation
+
+DATA_FRACTION = 60
+ROTATION_FRACTION = 120
+_TRACE_FRACTION = 96
+_RESULT_FRACTION = 60
+_LEAST_VARIANCE = 2.0**-80
+# Uniform noise over everything that rounding may have left since the first rotation.
+SMUDGE_MARGIN = 52
+
+
+class Found(NamedTuple):
+    """What a recipe finds, in units of the data's range (2^exponent); components and offset as shares."""
+
+    components: Shared
+    offset: Shared | None
+    """Components times the mean, over ``offset_factor``; none of standardised columns."""
+    offset_factor: float
+    values: Floats
+    """All eigenvalues, or the Ritz values: opened. Divisor n."""
+    total_variance: float
+    certificate: Certificate
+    standardised: Standardised | None = None
+
+
+class Inputs(NamedTuple):
+    """One role's inputs; the coordinator has only the public ones."""
+
+    n: int
+    columns: int
+    providers: tuple[str, ...]
+    me: str
+    moments: Moments | None
+    rotation_seed: bytes | None
+    sizes: tuple[int, ...] = ()
+    """Everybody's rows, in the providers' order: public."""
+    split: columns.Split | None = None
+    """Where parties own columns: whose stand where, and this role's own."""
+    standardize: bool = False
+
+    def __repr__(self) -> str:
+        return f"Inputs({self.n} x {self.columns}, {self.me})"  # the seed is that of a secret rotation
+
+    @property
+    def padding(self) -> float:
+        """The next power of two over the number of rows: sums are divided by the former."""
+        return 2.0 ** ceil(log2(self.n)) / self.n
+
+
+async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
+    """Components by one rotation of the covariance that nobody knows."""
+    if inputs.split is None:
+        check_moments(inputs.moments, DATA_FRACTION)
+    S, unit = await scatter(machine, inputs)
+    table = await standardised(machine, S, column_sums(machine, inputs)) if inputs.standardize else None
+    if table is None:
+        total = await _opened_trace(machine, S)
+        u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
+        mean: Shared | None = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
+    else:
+        S, unit, mean = table.R, 2.0**table.halvings, None
+        total = table.varying / unit
+    check_variance(total)
+    exponent = -frexp(total)[1]
+    if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
+        check_variance(0.0)
+    C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
+    values, W, offset = await turned_and_opened(machine, inputs, C, mean, k)
+    return Found(
+        W,
+        offset,
+        inputs.padding,
+        np.maximum(values, 0.0) * 2.0**-exponent * unit,
+        total * unit,
+        of_spectrum(values, k),
+        table,
+    )
+
+
+async def turned_and_opened(
+    machine: Machine, inputs: Inputs, C: Shared, mean: Shared | None, k: int
+) -> tuple[Floats, Shared, Shared | None]:
+    """Eigenvalues of a symmetric C of Frobenius norm at most one; components, and components times mean.
+
+    C may be indefinite; the entries of ``mean`` are below one.
+    """
+    H = await joint_rotation(machine, inputs, inputs.columns)
+    wide = C if mean is None else machine.beside([C, mean])
+    HC = await machine.product(
+        (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
+    )
+    left = machine.part(HC, slice(None), slice(0, inputs.columns))
+    Z0 = await machine.product(
+        (left, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="Z"
+    )
+    Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
+    values, U = await decomposed(machine, Z)
+    top, offset = U.T[:k], None
+    W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
+    if mean is not None:
+        Hu = machine.part(HC, slice(None), slice(-1, None))
+        offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
+    return values, W, offset
+
+
+async def _opened_trace(machine: Machine, S: Shared) -> float:
+    opened = await machine.opened(machine.trace(S, bits=1), smudge_bits=S.fraction - _TRACE_FRACTION)
+    return float(opened[0, 0])
+
+
+def check_variance(total: float) -> None:
+    """Rows that are all alike have no components."""
+    if not total > _LEAST_VARIANCE:
+        raise ParameterError(
+            "the joint table has no variance that its range could show",
+            hint="all rows are alike, or the study's bounds are far too wide",
+        )
+
+
+async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues (falling) and vectors of an opened matrix, the same bits for every role."""
+    values, U = np.linalg.eigh(Z)
+    same = await machine.same(np.vstack([values[::-1], U[:, ::-1]]), recomputed=False)
+    values, U = same[0], same[1:]
+    # What LAPACK leaves; an eigenvector's sign, or a basis where values coincide, is anybody's choice.
+    rounding = 2.0**-46 * len(Z)
+    turned = U.T @ Z @ U - np.diag(values)
+    if (
+        np.any(np.diff(values) > 0)
+        or np.abs(U.T @ U - np.eye(len(Z))).max() > rounding
+        or np.abs(turned).max() > rounding * np.abs(Z).max(initial=2.0**-1000) * len(Z)
+    ):
+        raise MessageError("the eigenvectors are not those of the opened matrix")
+    return values, U
+
+
+async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
+    """A multiple of the covariance, exactly, with a trace of at most m; and what it is to be multiplied by.
+
+    (n G - u u^T) / 2^2e where parties own rows, 2^e being the next power of two above n.
+    """
+    m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
+    if inputs.split is not None:
+        return await columns.scatter(machine, inputs.split), 2.0**e / inputs.n
+    f = DATA_FRACTION + e
+    row = None if own is None else -own.u.reshape(1, m)
+    gram = None if own is None else inputs.n * own.G
+    u = column_sums(machine, inputs)
+    minus_u = machine.private(None, row, (1, m), f, 1)
+    G = machine.private(None, gram, (m, m), 2 * f, 1)
+    S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
+    return S, (2.0**e / inputs.n) ** 2
+
+
+def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Shared:
+    """u / 2^e, with no fewer fractional bits than asked for."""
+    m, own = inputs.columns, inputs.moments
+    fraction = DATA_FRACTION + ceil(log2(inputs.n))
+    more = max(0, least_fraction - fraction)
+    column = None if own is None else own.u.reshape(m, 1) << more
+    return machine.private(None, column, (m, 1), fraction + more, 1)
+
+
+async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
+    """The product of everybody's secret rotation: uniform if one of them is."""
+    norm = ceil(log2(size) / 2)
+    level = []
+    for owner in inputs.providers:
+        own: Any = None
+        if inputs.rotation_seed is not None and inputs.me in (owner, "everybody"):
+            own = rotation(inputs.rotation_seed, size, ROTATION_FRACTION)
+        level.append(machine.private(owner, own, (size, size), ROTATION_FRACTION, 1, norm))
+    while len(level) > 1:
+        level = await _next_level(machine, level, norm)
+    return level[0]
+
+
+async def _next_level(machine: Machine, level: Sequence[Shared], norm: int) -> list[Shared]:
+    pairs = list(zip(level[::2], level[1::2], strict=False))
+    jobs = [Job((pair,), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+    made = [with_norm(x, norm) for x in await machine.products(jobs)]
+    return made + list(level[2 * len(pairs) :])
+
+
+def with_norm(x: Shared, norm_bits: int) -> Shared:
+    """The same matrix, its Frobenius norm known to be below 2^norm_bits."""
+    return replace(x, norm_bits=norm_bits + 1)
+
+
+def at_fraction(machine: Machine, x: Shared, fraction: int, *, bits: int) -> Shared:
+    """The matrix with so many fractional bits, rounded where it had more."""
+    return machine.combine([(1.0, x)], fraction=fraction, bits=bits)
+
+
+def smudge_bits(machine: Machine, size: int) -> int:
+    """The noise that hides every rounding since the first rotation, in units of the last place.
+
+    Each product leaves half a unit per party and entry; a rotation then adds up ``size`` of them.
+    """
+    roundings = (machine.parties + 1) * (3 + ceil(log2(machine.parties))) * size
+    return SMUDGE_MARGIN + ceil(log2(roundings))
+
+
+def _mean_bits(inputs: Inputs) -> int:
+    """A rotated mean is at most the length of a vector of entries below one."""
+    return 1 + ceil(log2(inputs.columns) / 2)

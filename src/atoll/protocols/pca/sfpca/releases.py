@@ -1,0 +1,165 @@
+"""What is released at the end: components and offset, public numbers, scores to their owners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from atoll.data.island import Matrix
+from atoll.network import Network
+from atoll.privacy.dp_moments import deflate
+from atoll.protocols.base import Outputs
+from atoll.protocols.pca.decompose import deterministic_signs
+from atoll.protocols.pca.released import PROVIDER, SampleCount, Variances, named
+from atoll.protocols.pca.sfpca.digits import shortened
+from atoll.protocols.pca.sfpca.messages import Certified, Names, RowCounts
+from atoll.protocols.pca.sfpca.parameters import LATER, SFPCAParameters
+from atoll.protocols.pca.sfpca.prepared import Held, Public, split_of
+from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
+from atoll.protocols.pca.sfpca.recipes.direct import Found
+from atoll.protocols.pca.sfpca.recipes.moments import on_grid
+from atoll.protocols.pca.sfpca.recipes.vertical import score_jobs
+from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
+from atoll.secret_matrices import roles
+from atoll.secret_matrices.machine import Floats
+from atoll.study.address import Address
+from atoll.study.model import Study
+
+AnyMachine = roles.Provider | roles.Coordinator
+
+
+def variances(found: Found, public: Public) -> Variances:
+    """Variances of the original columns, with scikit-learn's divisor."""
+    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
+    sigma = 0.0 if public.noisy is None else public.noisy.sigma
+    values = deflate(found.values, len(public.columns), sigma) * unit
+    explained = values[: public.k]
+    total = max(found.total_variance * unit, float(explained.sum()))
+    rest = min(public.n, len(public.columns)) - public.k
+    return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
+
+
+def certified(recipe: str, certificate: Certificate) -> Certified:
+    return Certified(recipe, certificate.bound, certificate.tau)
+
+
+def model(
+    components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names, turned: Floats
+) -> Outputs:
+    """Components with these signs, and the offset of the original columns."""
+    signed = turned[:, None] * components
+    whole = None if offset is None else turned * offset[:, 0] * unit + signed @ centre
+    return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
+
+
+def signs(study: Study, components: Floats) -> Floats:
+    """What turns components into those with deterministic signs, where nobody keeps the run's own signs.
+
+    Whoever has scores alone, now or later, cannot turn them along.
+    """
+    turned = np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
+    alone = set(study.receivers("scores")) - set(study.receivers("components"))
+    kept = study.receivers("encrypted") or study.protocol == LATER
+    return np.ones(len(components)) if alone or kept else turned
+
+
+def project(X: Matrix, known: Outputs) -> Matrix:
+    """Z = X W^T - offset."""
+    return np.asarray(X @ known["components"].T - known["offset"])
+
+
+def all_opened(study: Study, public: Public, found: Found, recipe: str) -> Outputs:
+    """What every holder of shares has seen by now."""
+    seen = named(variances(found, public))
+    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
+    seen |= {"n_samples": public.n, "islands": tuple(a.party for a in study.who(PROVIDER))}
+    seen |= {"rows": by_party(study, public.rows)}
+    return seen | {
+        "certificate": named(certified(recipe, found.certificate)),
+        "spectrum": found.values * unit,
+    }
+
+
+def by_party(study: Study, rows: Sequence[int]) -> dict[str, int]:
+    return {a.party: n for a, n in zip(study.who(PROVIDER), rows, strict=True)}
+
+
+def names_of(public: Public, found: Found) -> Names:
+    return Names(public.columns, public.named, found.offset_factor * 2.0**public.range.exponent)
+
+
+async def release_model(
+    study: Study, machine: AnyMachine, public: Public, found: Found
+) -> tuple[Outputs, Floats]:
+    """Components and offset, for whom the study names, and what their signs were turned by."""
+    receivers = frozenset(str(a) for a in study.receivers("components"))
+    components = await machine.released(found.components, receivers)
+    offset = None if found.offset is None else await machine.released(found.offset, receivers)
+    if components is None:
+        return {}, np.ones(public.k)
+    names, turned = names_of(public, found), signs(study, components)
+    return model(components, offset, names.offset_unit, public.range.centre, names, turned), turned
+
+
+async def send_public(
+    net: Network, study: Study, to: Address, public: Public, found: Found, recipe: str, names: Names
+) -> None:
+    if study.releases("explained_variance", to):
+        await net.send(to, variances(found, public))
+    if study.releases("n_samples", to):
+        islands = tuple(address.party for address in study.who(PROVIDER))
+        await net.send(to, SampleCount(public.n, islands))
+        await net.send(to, RowCounts(public.rows))
+    if study.releases("certificate", to):
+        await net.send(to, certified(recipe, found.certificate))
+    if study.releases("components", to):
+        await net.send(to, names)
+
+
+async def common_scores(
+    study: Study, machine: AnyMachine, public: Public, found: Found, held: Held | None, turned: Floats
+) -> Outputs:
+    """W X^T of the rows that all islands have in common, released to whom the study names."""
+    receivers = frozenset(str(a) for a in study.receivers("scores"))
+    p, split = study.read_parameters(SFPCAParameters), split_of(study, machine.net.me, public, held)
+    mine = []
+    for job in score_jobs(machine, found.components, split) if receivers and split else ():
+        (made,) = await machine.products([job])
+        block = await machine.released(shortened(machine, p, made), receivers)
+        if block is not None:
+            mine.append(block.T)
+    unit = 2.0**public.range.exponent * turned
+    return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
+
+
+async def own_scores(
+    study: Study, machine: AnyMachine, public: Public, found: Found, X: Matrix | None
+) -> Outputs:
+    """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
+    rows = dict(zip(study.who(PROVIDER), public.rows, strict=True))
+    owners = [(address, rows[address]) for address in score_owners(study)]
+    mine: list[Floats] = []
+    m = len(public.columns)
+    unit = 2.0**public.range.exponent
+    if owners and found.standardised is not None:
+        # Secret scales are those of sums over the next power of two.
+        found, unit = await for_rows(machine, found), 1 / found.offset_factor
+    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
+        due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
+        own = None if X is None else _rows(X[start : start + SCORE_ROWS], public, found)
+        jobs = [
+            score_job(machine, found, m, str(a), count, own if a == machine.net.me else None)
+            for a, count in due
+        ]
+        for (address, _), made in zip(due, await machine.products(jobs), strict=True):
+            block = await machine.released(made, frozenset({str(address)}))
+            if block is not None:
+                mine.append(block.T * unit)
+    return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
+
+
+def _rows(X: Matrix, public: Public, found: Found) -> Any:
+    centred = X - public.range.centre
+    return np.ascontiguousarray(on_grid(centred, public.range.exponent, row_fraction(found)).T)

@@ -1,0 +1,269 @@
+"""What a study means, before it runs: who learns what, who gets what, and what it will cost.
+
+Everything here is said by the protocol itself (``learns``, ``adversary``, ``expect``) and by the
+secure sum (``trust``); a test compares the former with what really reaches each inbox.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from atoll import secure_sums
+from atoll.data.columns import column_names, row_count
+from atoll.errors import AtollError, ParameterError
+from atoll.protocols import Protocol, protocol_of
+from atoll.protocols.base import Circumstances, Forecast, with_helpers
+from atoll.review.budget import PrivacyReview, review_exact, review_privacy
+from atoll.runtime.studies import data_holders
+from atoll.study.address import Address
+from atoll.study.load import StudyFile
+from atoll.study.model import Local, Study, to_plain
+
+
+class RoleReview(msgspec.Struct, frozen=True):
+    """One role: who plays it and what it learns."""
+
+    role: str
+    parties: tuple[str, ...]
+    brings_data: bool
+    learns: tuple[str, ...]
+    caveats: tuple[str, ...]
+    """What follows from the above, rather than arriving in a message."""
+
+
+class OutputReview(msgspec.Struct, frozen=True):
+    """One output: what it is, who receives it, and with whom it stays otherwise."""
+
+    output: str
+    words: str
+    released_to: tuple[str, ...]
+    """Addresses (party/role)."""
+    computed_by: tuple[str, ...]
+
+
+class CostReview(msgspec.Struct, frozen=True):
+    """What a run is expected to cost."""
+
+    columns: int
+    messages: int
+    bytes_per_provider: int
+    bytes_total: int
+    memory_server: int
+    rounds: int
+    projection_bytes_per_row: int
+    """Projections come on top, unless the forecast has them: their bytes grow with the rows."""
+    forecast: Forecast | None = None
+    """Time and memory, where the protocol can say them."""
+
+
+class Review(msgspec.Struct, frozen=True):
+    """Everything that ``atoll review`` says."""
+
+    name: str
+    analysis: str
+    digest: str
+    protocol: str
+    title: str
+    partition: str
+    secure_sum: str | None
+    trust: str | None
+    hides: str | None
+    protection: str | None
+    """How contributions are hidden, where a secure sum is not all that hides them."""
+    summed: str | None
+    """What alone goes through the secure sum in that case."""
+    adversary: str
+    parameters: dict[str, Any]
+    sum_options: dict[str, Any]
+    exchanges: bool
+    """Whether any message travels at all."""
+    roles: tuple[RoleReview, ...]
+    combined: tuple[str, ...]
+    """Parties that play several roles, and so put together what these learn."""
+    outputs: tuple[OutputReview, ...]
+    cost: CostReview | None
+    cost_missing: str | None
+    """Why there is no estimate, where there is none."""
+    privacy: PrivacyReview | None = None
+    """The privacy budget, where the study has one."""
+    determined: tuple[str, ...] = ()
+    """Where the outputs say the second moments of the joint table."""
+    booking: tuple[str, ...] = ()
+    """What an exact study means for the accounts of its data sets, where there is a ledger."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+class Guess(NamedTuple):
+    """What a caller knows, or wants to assume, of tables and network."""
+
+    rows: tuple[int, ...] = ()
+    latency: float = Circumstances(0).latency
+    bandwidth: float = Circumstances(0).bandwidth
+
+
+NO_GUESS = Guess()
+
+
+def review_study(
+    study: Study, columns: int | None = None, local: Local | None = None, guess: Guess = NO_GUESS
+) -> Review:
+    """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
+    protocol = with_helpers(protocol_of(study.protocol), study)
+    protection = protocol.protection(study)
+    sums = protocol.uses_sum and (protection is None or bool(protection.summed))
+    method = secure_sums.chosen(study) if sums else None
+    cost, missing = _cost(protocol, study, columns, guess)
+    return Review(
+        name=study.name,
+        analysis=study.analysis,
+        digest=study.digest,
+        protocol=protocol.name,
+        title=protocol.title,
+        partition=study.partition,
+        secure_sum=study.secure_sum if method else None,
+        trust=_trust(protocol, study) if method else None,
+        hides=method.hides if method else None,
+        protection=protection.words if protection else None,
+        summed=(protection.summed or None) if protection else None,
+        adversary=protocol.adversary,
+        parameters=to_plain(study)["parameters"],
+        sum_options=to_plain(study)["sum_options"],
+        exchanges=bool(protocol.all_messages(study)),
+        roles=_roles(protocol, study),
+        combined=_combined(protocol, study),
+        outputs=_outputs(protocol, study),
+        cost=cost,
+        cost_missing=missing,
+        privacy=review_privacy(study, local),
+        determined=() if columns is None else protocol.determines(study, Circumstances(columns, *guess)),
+        booking=review_exact(study, local),
+    )
+
+
+def _trust(protocol: Protocol, study: Study) -> str:
+    method = secure_sums.chosen(study)
+    contributors = sum(len(study.who(role)) for role in protocol.data_roles)
+    return method.trust(contributors, secure_sums.read_options(method, study.sum_options))
+
+
+def review_file(file: StudyFile, columns: int | None = None, guess: Guess = NO_GUESS) -> Review:
+    """The same for a study file; columns and rows are read from the local data where they can be."""
+    columns = columns if columns is not None else count_columns(file)
+    if not guess.rows and protocol_of(file.study.protocol).forecast is not None:
+        guess = guess._replace(rows=count_rows(file))
+    return review_study(file.study, columns, file.local, guess)
+
+
+def expected_messages(file: StudyFile) -> int | None:
+    """How many messages a run will take, where that can be said."""
+    protocol, columns = protocol_of(file.study.protocol), count_columns(file)
+    if columns is None or protocol.expect is None:
+        return None
+    if protocol.forecast is None:
+        return protocol.expect(file.study, columns).messages
+    return protocol.forecast(file.study, Circumstances(columns, count_rows(file)))[0].messages
+
+
+def count_rows(file: StudyFile) -> tuple[int, ...]:
+    """The rows of every island, where all tables are at hand; else nothing."""
+    paths = [file.local.data.get(party) for party in data_holders(file.study)]
+    try:
+        return tuple(row_count(path) for path in paths if path is not None) if all(paths) else ()
+    except (AtollError, OSError, ValueError):
+        return ()  # what is wrong with a table is the run's business; here it only informs
+
+
+def count_columns(file: StudyFile) -> int | None:
+    """The columns that the study uses: those it names, those of the first island at hand or, where
+    islands hold columns, those of all."""
+    named = file.study.parameters.get("columns")
+    if named is not None:
+        return len(named)
+    label = file.study.parameters.get("label")
+    counts = [_columns_of(file.local.data.get(party), label) for party in data_holders(file.study)]
+    known = [count for count in counts if count is not None]
+    if file.study.partition == "vertical":
+        return sum(known) if len(known) == len(counts) else None
+    return known[0] if known else None
+
+
+def _columns_of(path: str | Path | None, label: Any) -> int | None:
+    if path is None or not Path(path).is_file():
+        return None
+    try:
+        return len([column for column in column_names(path) if column != label])
+    except (AtollError, OSError, ValueError):
+        return None  # what is wrong with a table is the run's business; here it only informs
+
+
+def _roles(protocol: Protocol, study: Study) -> tuple[RoleReview, ...]:
+    said = protocol.learns(study)
+    return tuple(
+        RoleReview(
+            role,
+            tuple(address.party for address in study.who(role)),
+            role in protocol.data_roles,
+            tuple(d.learns for d in said if d.role == role and d.messages),
+            tuple(d.learns for d in said if d.role == role and not d.messages),
+        )
+        for role in protocol.roles
+        if study.who(role)
+    )
+
+
+def _combined(protocol: Protocol, study: Study) -> tuple[str, ...]:
+    said = []
+    for party in study.parties:
+        if len(party.roles) > 1:
+            own = protocol.data_roles & set(party.roles)
+            also = ", and knows its own rows" if own else ""
+            said.append(
+                f"{party.name} plays {' and '.join(party.roles)}: it puts together what these learn{also}"
+            )
+    return tuple(said)
+
+
+def _outputs(protocol: Protocol, study: Study) -> tuple[OutputReview, ...]:
+    return tuple(
+        OutputReview(
+            name,
+            output.words or ", ".join(output.values).replace("_", " "),
+            tuple(str(a) for a in _receivers(study, name, output.roles)),
+            tuple(a.party for a in study.who(output.holder)),
+        )
+        for name, output in protocol.outputs.items()
+    )
+
+
+def _receivers(study: Study, output: str, roles: tuple[str, ...]) -> tuple[Address, ...]:
+    return tuple(address for address in study.receivers(output) if address.role in roles)
+
+
+def _cost(
+    protocol: Protocol, study: Study, columns: int | None, guess: Guess
+) -> tuple[CostReview | None, str | None]:
+    if protocol.expect is None:
+        return None, f"{protocol.name} makes no estimate"
+    if columns is None:
+        return None, "the number of columns is not known here: give it with --columns"
+    if columns < 1:
+        raise ParameterError(f"a table has at least one column, not {columns}", hint="--columns 30")
+    expected, foreseen = protocol.expect(study, columns), None
+    if protocol.forecast is not None:
+        expected, foreseen = protocol.forecast(study, Circumstances(columns, *guess))
+    return CostReview(columns, *expected, _projection_bytes(protocol, study, columns), foreseen), None
+
+
+def _projection_bytes(protocol: Protocol, study: Study, columns: int) -> int:
+    if not study.receivers("scores") or protocol.forecast is not None:  # which counts rows itself
+        return 0
+    k = getattr(study.read_parameters(protocol.parameters), "n_components", None)
+    label = 8 if study.parameters.get("label") else 0
+    return 8 * (k if isinstance(k, int) else columns) + label

@@ -1,0 +1,183 @@
+"""What providers compare before anything is opened: that all were told the same, and that sums are sums.
+
+The coordinator adds up what providers send and sends the sums back. Providers do not see each other's
+parts, so each keeps account: linear fingerprints of what it contributed and of the sums that it was sent, and
+a digest of these and of all other bytes that were broadcast to it. The accounts are exchanged past the
+coordinator (``Network.agree``) before a decryption share leaves, and before anything is released: a share of
+a ciphertext of the coordinator's choice would tell it the key; of a value that is larger than its mask, the
+value. The fingerprints are taken with a secret that the providers drew together and the coordinator does not
+know, so that they can be taken as messages come and go, and nothing has to be kept.
+
+A wrong sum passes with probability below 2^-80: each modulus has two independent fingerprints, and
+(coefficients and powers; see go/product/fingerprint.go) one is met by chance with 2^-40 at most. All messages
+since the last comparison are added up with random factors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from typing import NamedTuple
+
+from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.golib import Buffer
+from atoll.crypto.hazmat.product import Integers, Ring
+from atoll.errors import MessageError
+from atoll.secret_matrices.machine import Group
+
+_PRIME = 2**127 - 1
+"""For opened matrices, which are whole numbers."""
+_DIGEST, _RESIDUE, _OPENED = 32, 7, 16
+NOTE_BYTES = _DIGEST + go.POINTS * 8 * _RESIDUE + _OPENED
+"""Of one group's account."""
+
+
+def _moduli() -> tuple[int, ...]:
+    """All rings use the first of these."""
+    return go.family("deep")[-1].moduli
+
+
+class Circle(NamedTuple):
+    """Whose account it is: those who give, and those among them who are sent the sum."""
+
+    group: Group
+    readers: Group
+
+
+@dataclass
+class Account:
+    """Of one group of providers: what this one gave less what it was sent, and the digest of the latter."""
+
+    seen: bytes = b""
+    given: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
+    sums: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
+    opened_given: int = 0
+    opened_sum: int = 0
+
+    def note(self) -> bytes:
+        """What the others of the group are told."""
+        residues = b"".join(value.to_bytes(_RESIDUE, "little") for value in self.given)
+        return self.seen + residues + self.opened_given.to_bytes(_OPENED, "little")
+
+
+class Checks:
+    """One provider's accounts since the last comparison."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._map = go.Fingerprint(self._derived("map", 0))
+        self._power = int.from_bytes(self._derived("power", 0)[:_OPENED], "little") % _PRIME
+        self._seen: dict[Circle, bytes] = {}
+        self.accounts: dict[Circle, Account] = {}
+
+    def _derived(self, what: str, step: int) -> bytes:
+        return hashlib.sha256(b"atoll/sfpca/checks" + self._secret + f"{what} {step}".encode()).digest()
+
+    def account(self, group: Group, readers: Group | None = None) -> Account:
+        """A group's; all providers open it at the same moment, members or not."""
+        circle = Circle(group, group if readers is None else readers)
+        return self.accounts.setdefault(circle, Account(self._seen.get(circle, bytes(_DIGEST))))
+
+    def fingerprint(self, ring: Ring, body: Buffer, count: int) -> list[int]:
+        """Of a message of ``count`` residues per limb and block; heavy."""
+        return self._map.of(ring, body, count)
+
+    def give(
+        self,
+        group: Group,
+        what: str,
+        step: int,
+        residues: Sequence[int],
+        sign: int = 1,
+        readers: Group | None = None,
+    ) -> None:
+        """Book a contribution to the sum of this name and step."""
+        self._add(self.account(group, readers).given, what, step, residues, sign)
+
+    def take(
+        self,
+        group: Group,
+        what: str,
+        step: int,
+        residues: Sequence[int],
+        digest: bytes,
+        readers: Group | None = None,
+    ) -> None:
+        """Book a sum that arrived."""
+        self._add(self.account(group, readers).sums, what, step, residues, 1)
+        self.see(group, what, step, digest, readers)
+
+    def see(self, group: Group, what: str, step: int, digest: bytes, readers: Group | None = None) -> None:
+        """Book something else that was broadcast."""
+        account = self.account(group, readers)
+        account.seen = hashlib.sha256(account.seen + f"{what} {step} ".encode() + digest).digest()
+        self._seen[Circle(group, group if readers is None else readers)] = account.seen
+
+    def _add(self, total: list[int], what: str, step: int, residues: Sequence[int], sign: int) -> None:
+        weights = self._derived(what, step)
+        for i, value in enumerate(residues):
+            point, q = i % go.POINTS, _moduli()[i // go.POINTS]
+            weight = int.from_bytes(weights[8 * point : 8 * point + 8], "little")
+            total[i] = (total[i] + sign * weight * value) % q
+
+    def open(self, group: Group, step: int, own: Integers, opened: Integers) -> None:
+        """Book an opened matrix, the sum of everybody's shares as whole numbers."""
+        account = self.account(group)
+        weight = int.from_bytes(self._derived("opened", step)[:_OPENED], "little")
+        account.opened_given = (account.opened_given + weight * self._of_integers(own)) % _PRIME
+        account.opened_sum = (account.opened_sum + weight * self._of_integers(opened)) % _PRIME
+        self.see(group, "opened", step, hashlib.sha256(opened.tobytes()).digest())
+
+    def _of_integers(self, words: Integers) -> int:
+        total = 0
+        for value in go.to_ints(words).flat:
+            total = (total * self._power + int(value)) % _PRIME
+        return total
+
+    # ---- comparing ----
+
+    def notes(self, me: str) -> bytes:
+        """This provider's accounts, group by group."""
+        return b"".join(account.note() for circle, account in self.accounts.items() if me in circle.group)
+
+    def compare(self, me: str, notes: Mapping[str, bytes], coordinator: str) -> None:
+        """Refuse to go on unless all of a group saw the same, and sums are those of what was given."""
+        split = {name: self._split(name, note) for name, note in notes.items()}
+        for circle, own in self.accounts.items():
+            if me not in circle.readers:
+                continue
+            theirs = {name: split[name][circle] for name in sorted(circle.group)}
+            different = [
+                name for name in sorted(circle.readers) if not compare_digest(theirs[name][0], own.seen)
+            ]
+            if different:
+                raise MessageError(
+                    f"{coordinator} told {me} something else than {', '.join(different)}",
+                    hint="nothing was opened; ask the coordinator why",
+                )
+            totals = [sum(values) for values in zip(*(given for _, given, _ in theirs.values()), strict=True)]
+            right = all(
+                (total - value) % _moduli()[i // go.POINTS] == 0
+                for i, (total, value) in enumerate(zip(totals, own.sums, strict=True))
+            )
+            opened = sum(value for _, _, value in theirs.values())
+            if not right or (opened - own.opened_sum) % _PRIME:
+                raise MessageError(
+                    f"{coordinator} sent {me} a sum that is not that of the providers' parts",
+                    hint="nothing more was opened; the coordinator, or a provider's account, is wrong",
+                )
+        self.accounts = {}
+
+    def _split(self, name: str, note: bytes) -> dict[Circle, tuple[bytes, list[int], int]]:
+        due = [circle for circle in self.accounts if name in circle.group]
+        if len(note) != NOTE_BYTES * len(due):
+            raise MessageError(f"{name} compares {len(note)} bytes where {NOTE_BYTES * len(due)} were due")
+        return {circle: _read(note[i * NOTE_BYTES : (i + 1) * NOTE_BYTES]) for i, circle in enumerate(due)}
+
+
+def _read(note: bytes) -> tuple[bytes, list[int], int]:
+    residues = note[_DIGEST:-_OPENED]
+    given = [int.from_bytes(residues[i : i + _RESIDUE], "little") for i in range(0, len(residues), _RESIDUE)]
+    return note[:_DIGEST], given, int.from_bytes(note[-_OPENED:], "little")

@@ -1,0 +1,347 @@
+"""A machine that only counts: shapes, messages and their sizes, work and memory of all roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from atoll.crypto.hazmat import product as go
+from atoll.secret_matrices.checks import NOTE_BYTES, Circle
+from atoll.secret_matrices.costs.costing import Costing, Held
+from atoll.secret_matrices.costs.rates import shipped
+from atoll.secret_matrices.costs.timing import Effort
+from atoll.secret_matrices.courses import lefts, to_encrypt
+from atoll.secret_matrices.machine import Coefficient, Floats, Group, Job, Machine, Shared, concerned
+from atoll.secret_matrices.widths import Widths, plan_for
+
+_FRAME = 40
+"""Bytes of a message beside its body."""
+TOPIC = 100
+"""Of what names a comparison, and its digest."""
+HUB = "coordinator"
+
+
+class Counted(Machine):
+    """Shapes and message sizes of all roles; the ``share`` of a matrix is its number of words."""
+
+    def __init__(self, providers: Sequence[str], total: float = 0.5, costing: Costing | None = None) -> None:
+        self.costing = costing or Costing(shipped(), Effort(len(providers)))
+        self.lines = self.costing.effort.timelines
+        self.providers = tuple(providers)
+        self.parties = len(providers)
+        self.everybody = frozenset({HUB, *providers})
+        self.messages = self.hub_bytes = 0
+        self.sent = dict.fromkeys(self.providers, 0)
+        # What providers compare before the next opening: groups of products, and masked totals by carrier.
+        self._circles: dict[Circle, None] = {}
+        self._settled: list[tuple[str, int]] = []
+        self._pending: list[tuple[str, int]] = []
+        self._news = False
+        self.deepest = 0
+        """The longest chain of messages that ends at any receiver of an output."""
+        # The longest chain of messages that ends at the coordinator, and at each provider.
+        self.hub_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
+        self._opened_numbers = [total, 0.0]  # total variance; tau
+
+    # ---- messages ----
+
+    @property
+    def provider_bytes(self) -> int:
+        """What the busiest provider sends."""
+        return max(self.sent.values())
+
+    def gathered(self, size: int, senders: Iterable[str] | None = None) -> None:
+        """A message of every provider (or some) to the coordinator."""
+        names = list(self.providers if senders is None else senders)
+        self.messages += len(names)
+        for name in names:
+            self.sent[name] += size + _FRAME
+        self.hub_depth = max(self.hub_depth, *(self.depths[name] + 1 for name in names))
+        self.costing.gathered(size + _FRAME, self._indices(names))
+
+    def broadcast(self, size: int, receivers: Iterable[str] | None = None) -> None:
+        """A message of the coordinator to every provider, or to some."""
+        names = list(self.providers if receivers is None else receivers)
+        self.messages += len(names)
+        self.hub_bytes += len(names) * (size + _FRAME)
+        self.deepen(names, self.hub_depth + 1)
+        self.costing.broadcast(size + _FRAME, self._indices(names))
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of messages so far."""
+        return max(self.hub_depth, *self.depths.values())
+
+    def deepen(self, names: Iterable[str], depth: int) -> None:
+        """A chain of this length reached some providers."""
+        self.depths.update((name, max(self.depths[name], depth)) for name in names)
+
+    def compared(self, size: int) -> None:
+        """A message of every provider to every other one."""
+        others = self.parties - 1
+        self.messages += self.parties * others
+        for name in self.providers:
+            self.sent[name] += others * (size + _FRAME)
+        before = dict(self.depths)
+        for name in self.providers:
+            arrived = max(depth for other, depth in before.items() if other != name) + 1
+            self.deepen([name], arrived)
+        self.costing.compared(size + _FRAME)
+
+    def check(self, *, last: bool = False) -> None:
+        """As providers do before a decryption share leaves, an opening, and a release."""
+        if last and self._pending:
+            self._begin([])
+        if not self._news:
+            return
+        self._news = False
+        for carrier, depth in self._settled:
+            self.deepen([carrier], depth)
+        self._settled = []
+        most = max(sum(name in circle.group for circle in self._circles) for name in self.providers)
+        self._circles = {}
+        self.compared(most * NOTE_BYTES + TOPIC)
+
+    def _begin(self, groups: Sequence[Group]) -> None:
+        self._settled, self._pending, self._news = self._settled + self._pending, [], True
+        self._circles |= dict.fromkeys(Circle(group, group) for group in groups)
+
+    def _tell_all(self) -> None:
+        """All providers were told something that they compare."""
+        everybody = frozenset(self.providers)
+        self._circles[Circle(everybody, everybody)], self._news = None, True
+
+    def _carrier(self, group: Group) -> str:
+        return next(name for name in self.providers if name in group)
+
+    def _indices(self, names: Iterable[str]) -> list[int]:
+        wanted = set(names)
+        return [i for i, name in enumerate(self.providers) if name in wanted]
+
+    # ---- the machine ----
+
+    def private(
+        self,
+        owner: str | None,
+        values: Any,  # noqa: ARG002  nothing is known here
+        shape: tuple[int, int],
+        fraction: int,
+        bits: int,
+        norm_bits: int | None = None,
+    ) -> Shared:
+        holders = frozenset({owner}) if owner else self.everybody - {HUB}
+        self.costing.own(shape[0] * shape[1], fraction + bits, self._indices(holders))
+        return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
+
+    async def products(self, jobs: Sequence[Job]) -> list[Shared]:
+        groups = [concerned(frozenset(self.providers), job) for job in jobs]
+        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        self._begin(groups)
+        self._encrypt(jobs, plans, groups)
+        sums = []
+        for job, plan, group in zip(jobs, plans, groups, strict=True):
+            sums.append(self._multiply(job, plan, group))
+        for plan, group in zip(plans, groups, strict=True):
+            self._account(plan.layouts[0].out_polys * plan.ring.poly_size, group)
+            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size, group)
+        self.check()
+        for plan, group in zip(plans, groups, strict=True):
+            y = plan.layouts[0]
+            self.costing.refresh(plan, self._indices(group))
+            self._account(plan.ring.residues_size(y.rows * y.cols), group)
+            self.gathered(plan.ring.residues_size(y.rows * y.cols), group)
+            self._send_total(plan, group)
+        del sums  # the coordinator's, held until here
+        return [
+            Shared(
+                (p.layouts[0].rows, p.layouts[0].cols),
+                j.fraction,
+                j.bits,
+                p.clearing.share_words,
+                group | {HUB},
+                carrier=carrier,
+                carried=depth,
+            )
+            for j, p, group, (carrier, depth) in zip(jobs, plans, groups, self._pending, strict=True)
+        ]
+
+    def _send_total(self, plan: Widths, group: Group) -> None:
+        """The masked result, to its carrier, who reads it when it needs it."""
+        y = plan.layouts[0]
+        size, carrier = plan.ring.residues_size(y.rows * y.cols), self._carrier(group)
+        self.messages += 1
+        self.hub_bytes += size + _FRAME
+        self._pending.append((carrier, self.hub_depth + 1))
+        self.costing.clear(plan, len(group), self._indices([carrier]))
+
+    def _account(self, size: int, who: Iterable[str]) -> None:
+        self.costing.fingerprint(size, self._indices(who))
+
+    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths], groups: Sequence[Group]) -> None:
+        made = zip(jobs, plans, groups, strict=True)
+        wanted = to_encrypt([left for one in made for left in lefts(*one)])
+        for left in wanted:
+            left.matrix.kept[left.key] = []  # of those who will read it
+            self._circles[Circle(left.group, left.readers)] = None
+            self.costing.encrypt(left.ring, left.layout, self._indices(left.group))
+            self.gathered(left.layout.left_polys * left.ring.poly_size, left.group)
+        for left in wanted:
+            x, ring, y, group = left.matrix, left.ring, left.layout, left.group
+            size = y.left_polys * ring.poly_size
+            self.costing.assemble(ring, y, len(group), HUB in x.holders, self._indices([x.carrier or ""]))
+            self.broadcast(size, left.readers)
+            self._account(size, group)
+            self._account(size, left.readers)
+            self.costing.digest(size, self._indices(left.readers))
+            left.sent()
+
+    def _multiply(self, job: Job, plan: Widths, group: Group) -> Held:
+        """Everybody's products, and their sum at the coordinator."""
+        y, ring, plain = plan.layouts[0], plan.ring, job.plain
+        for (x, right), left in zip(job.terms, lefts(job, plan, group), strict=True):
+            who, layout = self._indices(right.holders), left.layout
+            readers = x.kept[left.key]
+            if not readers:
+                readers.extend(self.costing.read(ring, layout, who))
+            key = ("right", ring.name, layout)
+            if key not in right.kept:
+                right.kept[key] = self.costing.encode(ring, layout, who)
+            self.costing.multiply(ring, layout, who)
+        if plain is not None:
+            self.costing.align(y.rows * y.cols, self._indices(plain.holders))
+        senders = self._senders(job)
+        self.costing.randomise(plan, self._indices(senders))
+        size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
+        self._account(size, senders)
+        self.gathered(size, senders)
+        return self.costing.sum_products(plan, len(senders))
+
+    def _senders(self, job: Job) -> list[str]:
+        matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
+        return [p for p in self.providers if any(p in y.holders for y in matrices)]
+
+    # ---- linear steps ----
+
+    def _made(self, matrices: Sequence[Shared], constant: bool = False, **public: Any) -> Shared:
+        """Holders and carrier of what a linear step makes; as with real shares."""
+        holders = frozenset().union(*(x.holders for x in matrices))
+        carrier = next((x.carrier for x in matrices if x.carrier), self.providers[0] if constant else None)
+        if constant:
+            holders |= {HUB, str(carrier)}
+        depth = max((x.carried for x in matrices if x.carried is not None), default=None)
+        public.setdefault("shape", matrices[0].shape)
+        public.setdefault("share", matrices[0].share)
+        known = all(x.known for x in matrices)
+        return Shared(holders=holders, carrier=carrier, carried=depth, known=known, **public)
+
+    def combine(
+        self,
+        terms: Sequence[tuple[Coefficient, Shared]],
+        *,
+        identity: Coefficient = 0.0,
+        bits: int,
+        fraction: int | None = None,
+    ) -> Shared:
+        first = terms[0][1]
+        self.costing.combine(first.shape[0] * first.shape[1], len(terms), bool(identity))
+        words = min(go.MAX_WORDS, max(x.share for _, x in terms) + 1)
+        out = first.fraction if fraction is None else fraction
+        matrices = [x for _, x in terms]
+        return self._made(matrices, bool(identity), fraction=out, bits=bits, share=words)
+
+    def turned(self, x: Shared) -> Shared:
+        shape = x.shape[::-1]
+        return self._made([x], shape=shape, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
+
+    def beside(self, matrices: Sequence[Shared]) -> Shared:
+        shape = (matrices[0].shape[0], sum(x.shape[1] for x in matrices))
+        words, bits = max(x.share for x in matrices), max(x.bits for x in matrices)
+        return self._made(matrices, shape=shape, fraction=matrices[0].fraction, bits=bits, share=words)
+
+    def part(self, x: Shared, rows: slice, cols: slice) -> Shared:
+        shape = (len(range(x.shape[0])[rows]), len(range(x.shape[1])[cols]))
+        return self._made([x], shape=shape, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
+
+    def times_public(self, weights: Floats, x: Shared, *, fraction: int, bits: int) -> Shared:
+        self.costing.times_public(len(weights), *x.shape)
+        return self._made([x], shape=(len(weights), x.shape[1]), fraction=fraction, bits=bits)
+
+    def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:  # noqa: ARG002
+        self.costing.weighted(x.shape[0] * x.shape[1])
+        return self._made([x], fraction=fraction, bits=bits, share=min(go.MAX_WORDS, x.share + 1))
+
+    def plus_public(self, x: Shared, values: Floats) -> Shared:  # noqa: ARG002
+        self.costing.plus_public(x.shape[0] * x.shape[1])
+        return self._made([x], True, fraction=x.fraction, bits=x.bits + 1)
+
+    def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
+        return self._made([x], shape=shape, fraction=x.fraction, bits=x.bits)
+
+    def trace(self, x: Shared, *, bits: int) -> Shared:
+        self.costing.trace(x.shape[0] * x.shape[1])
+        return self._made([x], shape=(1, 1), fraction=x.fraction, bits=bits, share=x.share + 1)
+
+    def diagonal(self, x: Shared) -> Shared:
+        return self._made([x], shape=(x.shape[0], 1), fraction=x.fraction, bits=x.bits)
+
+    def spread(self, x: Shared) -> Shared:
+        return self._made([x], shape=(x.shape[0], x.shape[0]), fraction=x.fraction, bits=x.bits)
+
+    def triangle(self, x: Shared) -> Shared:
+        size = x.shape[0]
+        return self._made([x], shape=(size * (size + 1) // 2, 1), fraction=x.fraction, bits=x.bits)
+
+    # ---- openings ----
+
+    def _before_opening(self, x: Shared, *, last: bool = False) -> None:
+        self.check(last=last)
+        if x.carrier is not None and x.carried is not None:
+            self.deepen([x.carrier], x.carried)
+
+    async def opened_symmetric(self, x: Shared, *, smudge_bits: int) -> Floats:
+        await super().opened_symmetric(x, smudge_bits=smudge_bits)
+        return np.diag(0.25 * 0.8 ** np.arange(x.shape[0]))
+
+    async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002
+        self._before_opening(x)
+        entries = x.shape[0] * x.shape[1]
+        self.costing.smudge(entries)
+        self.gathered(8 * x.share * entries)
+        self.costing.added_up(entries, self.parties, at_provider=False)
+        self.broadcast(8 * (x.share + 1) * entries)
+        self.costing.as_floats(entries)
+        self._tell_all()
+        if x.shape == (1, 1):
+            return np.array([[self._opened_numbers.pop(0)]])
+        return np.zeros(x.shape)
+
+    def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:  # noqa: ARG002  noise costs nothing
+        return x
+
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002
+        self.broadcast(8 * values.size)
+        self._tell_all()
+        return values
+
+    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
+        self._before_opening(x, last=True)
+        size = 8 * x.share * x.shape[0] * x.shape[1] + _FRAME
+        to = [name for name in self.providers if name in receivers]
+        outside = len(receivers) - len(to)
+        self.messages += (outside + len(to)) * self.parties - len(to)
+        for name in self.providers:
+            self.sent[name] += size * (outside + len(to) - (name in to))
+        before = dict(self.depths)
+        for name in to:
+            self.deepen([name], max(depth for other, depth in before.items() if other != name) + 1)
+        if HUB in receivers:
+            self.hub_depth = max(self.hub_depth, *(depth + 1 for depth in before.values()))
+        if receivers:
+            self.deepest = max(self.deepest, *(depth + 1 for depth in before.values()))
+        for line in self.lines:
+            line.exchanged(size * max(1, len(receivers)))
+        if to:
+            self.costing.added_up(x.shape[0] * x.shape[1], self.parties, at_provider=True)
+        return None

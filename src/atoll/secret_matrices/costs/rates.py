@@ -1,0 +1,161 @@
+"""What the steps of the primitive cost on a machine: processor seconds per polynomial, entry and byte.
+
+``atoll bench calibrate`` measures them, on the vector path in use; tables that come with the package, one for
+each path that was at hand, serve until then.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from atoll.crypto.hazmat.product import vector_path
+from atoll.errors import DataError
+
+FILE_VARIABLE = "ATOLL_CALIBRATION"
+SHIPPED = (
+    "a table that came with the package (vector path {path}); 'atoll bench calibrate' measures this machine"
+)
+NEAREST = ("avx2", "scalar")
+"""Whose shipped table serves a path that has none of its own, the first that there is."""
+
+
+class Rate(NamedTuple):
+    """Seconds for one thing, and for each of its parts."""
+
+    each: float
+    part: float
+
+    def seconds(self, count: float, parts: float) -> float:
+        """So many things with so many parts in all."""
+        return self.each * count + self.part * parts
+
+
+class RingRates(msgspec.Struct, frozen=True):
+    """The Go library in one ring; a thing is a polynomial, its parts are the entries of the matrix."""
+
+    encrypt: Rate
+    public: Rate
+    """A share in the clear, added to an encryption."""
+    gather: float
+    """Adding up one party's polynomial of an encryption."""
+    read: float
+    encode: Rate
+    stream: Rate
+    """Encoding a polynomial in the course of a product."""
+    multiply: float
+    """One polynomial times both halves of another, added up."""
+    zero: Rate
+    """Re-randomising one output polynomial, and packing it."""
+    add: Rate
+    second: float
+    refresh: Rate
+    share: float
+    """Adding one entry of a masked share."""
+    clear: float
+
+
+class PythonRates(msgspec.Struct, frozen=True):
+    """Everything else; per entry of a matrix where nothing else is said."""
+
+    to_integers: float
+    from_integers: float
+    from_words: float
+    combine: float
+    """One entry times one coefficient, on shares."""
+    times_public: float
+    """One multiply-add of Python integers."""
+    weigh: float
+    smudge: float
+    floats: float
+    rotation: Rate
+    """One row of a secret rotation, and one multiply-add of its orthonormalisation."""
+    gaussian: float
+    table: float
+    """Reading and checking one value of a table."""
+    quick_moments: Rate
+    """One value of a table, and one multiply-add of its Gram matrix in doubles."""
+    exact_moments: Rate
+    """The same exactly; the part is one entry of a Gram matrix for each piece of the table."""
+    message: float
+    byte: float
+    """Sending and reading one byte."""
+    hash_byte: float
+    fingerprint_byte: float
+    """Both fingerprints of one byte of a message."""
+    step: float
+    """Handing one step to a thread and back."""
+    keys: float
+    """A provider's keys, and reading the collective ones."""
+
+
+class Rates(msgspec.Struct, frozen=True):
+    """A machine, as the planner sees it."""
+
+    cores: int
+    path: str
+    """The vector path of the Go library (see go/vector)."""
+    rings: dict[str, RingRates]
+    python: PythonRates
+    origin: str = "measured on this machine"
+
+
+Tables = dict[str, Rates]
+"""One for each path."""
+
+
+def file() -> Path:
+    """Where a measured table is kept."""
+    named = os.environ.get(FILE_VARIABLE)
+    if named:
+        return Path(named)
+    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "atoll" / "calibration.json"
+
+
+def store(rates: Rates) -> Path:
+    """Keep a measured table for the planner, beside those of other paths."""
+    path = file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        others = _read(path.read_bytes()) if path.is_file() else {}
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        others = {}  # of another version, or broken: written anew
+    tables = {**others, rates.path: rates}
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(tables.items())))))
+    return path
+
+
+def current() -> Rates:
+    """The table measured on this machine for the path in use, or one that came with the package."""
+    path = file()
+    if not path.is_file():
+        return shipped()
+    try:
+        measured = _read(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise DataError(
+            f"{path} is not a table of this version", hint="atoll bench calibrate writes it anew"
+        ) from problem
+    return measured.get(vector_path()) or shipped()
+
+
+def shipped() -> Rates:
+    """The table that came with the package, for the path in use or the nearest to it."""
+    return _shipped(vector_path())
+
+
+@lru_cache(maxsize=4)
+def _shipped(path: str) -> Rates:
+    tables = _read(resources.files("atoll.secret_matrices.costs").joinpath("rates.json").read_bytes())
+    found = tables[next(name for name in (path, *NEAREST) if name in tables)]
+    return msgspec.structs.replace(found, origin=SHIPPED.format(path=found.path))
+
+
+def _read(text: bytes) -> Tables:
+    return msgspec.json.decode(text, type=Tables)

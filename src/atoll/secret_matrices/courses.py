@@ -1,0 +1,179 @@
+"""Products on their way, and the heavy steps that a role does alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.golib import Buffer
+from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
+from atoll.secret_matrices.carried import Carried
+from atoll.secret_matrices.checks import Checks
+from atoll.secret_matrices.machine import Group, Job, Shared
+from atoll.secret_matrices.openings import check_step
+from atoll.secret_matrices.widths import Widths
+
+
+def digest_of(*parts: Buffer | str | int) -> bytes:
+    """Of parts that cannot run into each other."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = str(part).encode() if isinstance(part, str | int) else part
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.digest()
+
+
+class Left(NamedTuple):
+    """A matrix that is encrypted for the left side of products, once for each way of using it."""
+
+    ring: Ring
+    group: Group
+    matrix: Shared
+    layout: Layout
+    shift: int
+    readers: Group
+    """Who multiplies with it: nobody else is sent it."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Under which the matrix keeps its ciphertext."""
+        y = self.layout
+        return (self.ring, self.group, y.block_rows, y.block_inner, y.block_cols, self.shift)
+
+    @property
+    def kept_by(self) -> Group:
+        """Who was sent such a ciphertext before."""
+        readers: Group = self.matrix.kept.get(("readers", *self.key), frozenset())
+        return readers
+
+    def sent(self) -> None:
+        """From now on its readers have it."""
+        self.matrix.kept["readers", *self.key] = self.readers
+
+
+def lefts(job: Job, plan: Widths, group: Group) -> list[Left]:
+    """The left sides of a product, for whoever multiplies with them."""
+    holders = [group & y.holders for _, y in job.terms]
+    if job.plain is not None:
+        # Who only adds something multiplies the first left side, by zero.
+        holders[0] |= (group & job.plain.holders) - frozenset().union(*holders)
+    return [
+        Left(plan.ring, group, x, layout, shift, readers)
+        for (x, _), layout, shift, readers in zip(job.terms, plan.layouts, plan.shifts, holders, strict=True)
+    ]
+
+
+def to_encrypt(wanted: Sequence[Left]) -> list[Left]:
+    """What somebody misses, each once and for all who need it."""
+    missing: dict[tuple[int, tuple[Any, ...]], Left] = {}
+    for left in wanted:
+        if not left.readers <= left.kept_by:
+            place = id(left.matrix), left.key
+            others = missing.get(place, left).readers | left.kept_by
+            missing[place] = left._replace(readers=left.readers | others)
+    return list(missing.values())
+
+
+@dataclass(eq=False)
+class Course:
+    """One product on its way."""
+
+    job: Job
+    plan: Widths
+    group: Group
+    step: int
+    carried: Carried | None = None
+    """At its carrier, the masked total, truncated."""
+    given: list[int] | None = None
+    """Fingerprints of what this provider gave to its masked total."""
+
+    @property
+    def ring(self) -> Ring:
+        """It is computed in."""
+        return self.plan.ring
+
+    @property
+    def readers(self) -> Group:
+        """Who is sent its second halves."""
+        return self.group
+
+    @property
+    def entries(self) -> int:
+        """Of the result."""
+        return self.plan.layouts[0].rows * self.plan.layouts[0].cols
+
+    def left(self, index: int) -> Left:
+        """A term's left side."""
+        return lefts(self.job, self.plan, self.group)[index]
+
+    def give(self, residues: list[int]) -> None:
+        """Fingerprints of one more message that enters the total."""
+        before = self.given or [0] * len(residues)
+        self.given = [a + b for a, b in zip(before, residues, strict=True)]
+
+
+# ---- local steps ----
+
+
+class Total(NamedTuple):
+    """A masked result: its fingerprints, and what truncation leaves of it."""
+
+    residues: list[int]
+    share: Integers
+
+
+def cleared(checks: Checks, plan: Widths, body: Buffer, entries: int) -> Total:
+    """What a carrier makes of a masked total."""
+    residues = checks.fingerprint(plan.ring, body, entries)
+    return Total(residues, go.clear_total(plan.ring, plan.layouts[0], body, plan.clearing))
+
+
+def fingerprint(checks: Checks, ring: Ring, body: Buffer, count: int) -> list[int]:
+    """A step of its own, for the books."""
+    return checks.fingerprint(ring, body, count)
+
+
+def seen(checks: Checks, ring: Ring, body: Buffer, count: int) -> tuple[bytes, list[int]]:
+    """The digest of a message, and its fingerprints."""
+    return digest_of(body), checks.fingerprint(ring, body, count)
+
+
+def encode_right(ring: Ring, y: Shared, share: Integers, layout: Layout) -> go.Right:
+    """A right side, for this and later products."""
+    limit = y.fraction + y.bits if y.known else 64 * share.shape[2]
+    return go.Right(ring, share, limit, layout)
+
+
+def multiply(
+    key: go.PublicKey,
+    pairs: Sequence[tuple[Ciphertext, go.Right]],
+    plain: Integers | None,
+    limit: int,
+    seed: bytes,
+    domain: bytes,
+) -> memoryview:
+    """The sum of products, re-randomised."""
+    return go.multiply(key, pairs, plain=plain, limit=limit, seed=seed, domain=domain)
+
+
+def read_ciphertext(ring: Ring, layout: Layout, body: Buffer, common: bytes) -> Ciphertext:
+    """A ciphertext, from its first halves and the common seed."""
+    return Ciphertext(ring, layout, body, common)
+
+
+def aligned(plain: Integers, fraction: int, plan: Widths, terms: Sequence[tuple[Shared, Shared]]) -> Integers:
+    """The plain summand at the scale of the product."""
+    x, y = terms[0]
+    up = x.fraction + y.fraction + plan.shifts[0] - fraction
+    return go.from_ints(go.to_ints(plain) << up, plan.clearing.value_bits // 64 + 1)
+
+
+def for_step(message: Any, step: int) -> memoryview:
+    """A message's body, if it is for this step."""
+    check_step(message.step, step)
+    body: memoryview = message.body
+    return body

@@ -1,0 +1,124 @@
+"""The messages between machines. Bodies are megabytes, and views of a message's bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from atoll.codec import Message
+from atoll.network import Compared
+
+
+class SeedPart(Message, frozen=True):
+    """Provider -> coordinator: its part of the session's public seed."""
+
+    seed: bytes
+
+
+class SessionSeed(Message, frozen=True):
+    """Coordinator -> provider: everybody's parts."""
+
+    seeds: tuple[bytes, ...]
+
+
+class KeyParts(Message, frozen=True):
+    """Provider -> coordinator: its parts of the public keys, ring by ring."""
+
+    parts: tuple[bytes, ...]
+
+
+class OthersKeyParts(Message, frozen=True):
+    """Coordinator -> provider: the parts of all others, in the study's order."""
+
+    parts: tuple[tuple[bytes, ...], ...]
+
+
+class EncryptedShare(Message, frozen=True):
+    """Provider -> coordinator: its share of a matrix, encrypted."""
+
+    step: int
+    body: memoryview
+
+
+class EncryptedMatrix(Message, frozen=True):
+    """Coordinator -> provider: a matrix under the collective key."""
+
+    step: int
+    body: memoryview
+
+
+class ProductPart(Message, frozen=True):
+    """Provider -> coordinator: an encrypted matrix times its own, re-randomised."""
+
+    step: int
+    body: memoryview
+
+
+class SecondHalves(Message, frozen=True):
+    """Coordinator -> provider: what decryption shares of a product are made from."""
+
+    step: int
+    body: memoryview
+
+
+class MaskedShare(Message, frozen=True):
+    """Provider -> coordinator: its decryption share under a mask."""
+
+    step: int
+    body: memoryview
+
+
+class MaskedTotal(Message, frozen=True):
+    """Coordinator -> the product's carrier: the masked result, before it is truncated."""
+
+    step: int
+    body: memoryview
+
+
+class OpenedShare(Message, frozen=True):
+    """Provider -> coordinator: its share of a matrix that is opened."""
+
+    step: int
+    words: np.ndarray[Any, Any]
+
+
+class ReleasedShare(Message, frozen=True):
+    """Share holder -> receiver of an output: its share of integers / 2^fraction."""
+
+    step: int
+    fraction: int
+    words: np.ndarray[Any, Any]
+
+
+class PublicNumbers(Message, frozen=True):
+    """Coordinator -> provider: its rounding of public numbers that everybody can compute."""
+
+    step: int
+    values: np.ndarray[Any, Any]
+
+
+class OpenedMatrix(Message, frozen=True):
+    """Coordinator -> provider: an opened matrix (integers)."""
+
+    step: int
+    words: np.ndarray[Any, Any]
+
+
+MESSAGES = (
+    SeedPart,
+    SessionSeed,
+    KeyParts,
+    OthersKeyParts,
+    EncryptedShare,
+    EncryptedMatrix,
+    ProductPart,
+    SecondHalves,
+    MaskedShare,
+    MaskedTotal,
+    OpenedShare,
+    ReleasedShare,
+    PublicNumbers,
+    OpenedMatrix,
+    Compared,
+)

@@ -1,0 +1,170 @@
+"""How a product is shifted, masked, truncated and cut into blocks, from its declared bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil, isqrt, log2
+
+from atoll.crypto.hazmat.product import (
+    MASK_MARGIN,
+    TRUNCATE_MARGIN,
+    Clearing,
+    Layout,
+    Ring,
+    family,
+    noise_bits,
+    streamed_right,
+)
+from atoll.errors import ParameterError
+from atoll.secret_matrices.machine import Job, Shared
+
+# What a polynomial costs, relative to each other: encrypting and sending a left one; making, sending and
+# refreshing an output; encoding a right one, which is never sent, to keep it or on the way.
+_LEFT_COST, _OUT_COST, _RIGHT_COST, _STREAM_COST = 6.0, 10.5, 0.8, 0.2
+_REFRESH_COST = 1.5
+"""Of an output that another party has made."""
+_PRODUCT_COST = 0.1
+"""And of multiplying a left with a right one."""
+_MOST_ROW_BLOCKS = 8
+_MOST_BLOCKS = 4096
+"""Products of blocks that one sum may have; see maxBlocks in go/product."""
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Everything public about one product."""
+
+    ring: Ring
+    layouts: tuple[Layout, ...]
+    shifts: tuple[int, ...]
+    clearing: Clearing
+
+
+def layout_for(
+    ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float = 1
+) -> Layout:
+    """The cheapest blocks for products of one left side of several parts.
+
+    ``inner`` are the parts' columns, ``cols`` the columns of each product. Nobody encodes more than the
+    largest of either: in every product, or once for ``right_uses`` of them where it can be kept.
+    """
+    return _cheapest(ring, rows, inner, cols, right_uses)[1]
+
+
+def effort(ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float) -> float:
+    """What such products cost a party, compared with others."""
+    encoding = _cheapest(ring, rows, inner, cols, right_uses)[0]
+    return encoding + _PRODUCT_COST * rows * max(inner) * max(cols) / ring.degree
+
+
+@lru_cache(maxsize=1024)
+def _cheapest(
+    ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float
+) -> tuple[float, Layout]:
+    best: tuple[float, Layout] | None = None
+    longest, widest = max(inner), max(cols)
+    for row_blocks in range(1, min(rows, _MOST_ROW_BLOCKS) + 1):
+        a = ceil(rows / row_blocks)
+        for b in _even_parts(longest):
+            c = min(widest, ring.degree // (a * b))
+            blocks = sum(ceil(part / b) for part in inner)
+            if c < 1 or blocks > _MOST_BLOCKS:
+                continue
+            layout = Layout(rows, longest, widest, a, b, ceil(widest / ceil(widest / c)))
+            left = ceil(rows / a) * blocks
+            others = ceil(rows / a) * sum(ceil(part / layout.block_cols) for part in cols) - layout.out_polys
+            right = _STREAM_COST if streamed_right(ring, layout) else _RIGHT_COST / right_uses
+            cost = _LEFT_COST * left + _OUT_COST * layout.out_polys + right * layout.right_polys
+            cost += _REFRESH_COST * others
+            if best is None or cost < best[0]:
+                best = (cost, layout)
+    if best is None:
+        raise ParameterError(f"a product of {rows} x {longest} entries does not fit the ring {ring.name!r}")
+    return best
+
+
+@lru_cache(maxsize=1024)
+def _even_parts(size: int) -> list[int]:
+    """All sizes of parts into which something can be cut evenly, but for the last."""
+    root = isqrt(size)
+    return sorted({ceil(size / parts) for parts in range(1, root + 1)} | set(range(1, root + 1)))
+
+
+def plan_for(parties: int, job: Job, *, spare: int = 0) -> Widths:
+    """The cheapest ring of the family that holds the product, with shifts, truncation and masks.
+
+    ``spare`` bits are shifted beyond what this product needs, for others with the same left side.
+    """
+    rings = family(job.ring)
+    plans = (_widths(ring, parties, job, spare) for ring in rings)
+    for plan in plans:
+        if plan.clearing.mask_bits + parties.bit_length() <= plan.ring.log_q:
+            return plan
+    raise ParameterError(
+        f"{job.name}: a product needs {plan.clearing.mask_bits + parties.bit_length()} bits, "
+        f"the widest {job.ring!r} ring has {rings[-1].log_q:.0f}",
+        hint="fewer fractional bits, or the deeper rings",
+    )
+
+
+def fitting(parties: int, job: Job) -> Job:
+    """The job in the wide ring if that holds it, else in the deep ones."""
+    try:
+        plan_for(parties, job)
+    except ParameterError:
+        return replace(job, ring="deep")
+    return job
+
+
+def fitting_all(parties: int, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs with one left side in one ring, with blocks and a shift that serve all: it is encrypted once.
+
+    The left side may have parts: then every job has a term for each of them.
+    """
+    left, cols = jobs[0].terms[0][0], tuple(job.terms[0][1].shape[1] for job in jobs)
+    inner = tuple(x.shape[1] for x, _ in jobs[0].terms)
+    for name in ("wide", "deep"):
+        blocks = layout_for(family(name)[0], left.shape[0], inner, cols, jobs[0].right_uses)
+        cut = [replace(job, ring=name, blocks=blocks) for job in jobs]
+        try:
+            shift = max(plan_for(parties, job).shifts[0] for job in cut)
+            cut = [replace(job, least_shift=shift) for job in cut]
+            for job in cut:
+                plan_for(parties, job)
+        except ParameterError:
+            if name == "deep":
+                raise
+            continue
+        break
+    return cut
+
+
+def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
+    terms, fraction, bits = job.terms, job.fraction, job.bits
+    left, right = terms[0]
+    inner = tuple(x.shape[1] for x, _ in terms)
+    first = job.blocks or layout_for(ring, left.shape[0], inner, (right.shape[1],), job.right_uses)
+    blocks = (first.block_rows, first.block_inner, first.block_cols)
+    layouts = tuple(Layout(x.shape[0], x.shape[1], y.shape[1], *blocks) for x, y in terms)
+    scale = max(x.fraction + y.fraction for x, y in terms)
+    right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
+    # The truncation drops shift + scale - fraction bits, which must hide the noise.
+    least = noise_bits(ring, parties, right_bits) + TRUNCATE_MARGIN
+    shift = max(job.least_shift, least + fraction - scale + spare)
+    value_bits = scale + shift + bits
+    clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, value_bits + MASK_MARGIN)
+    shifts = tuple(shift + scale - x.fraction - y.fraction for x, y in terms)
+    return Widths(ring, layouts, shifts, clearing)
+
+
+def _right_bits(y: Shared, block_cols: int) -> int:
+    """log2 of a bound on the Frobenius norm of a block of columns, in integers."""
+    from_entries = y.bits + ceil(log2(y.shape[0] * min(block_cols, y.shape[1])) / 2)
+    real = from_entries if y.norm_bits is None else min(from_entries, y.norm_bits)
+    return y.fraction + real
+
+
+def _added(bits: Iterable[int]) -> int:
+    return ceil(log2(sum(2.0**value for value in bits)))

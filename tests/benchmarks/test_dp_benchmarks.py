@@ -1,0 +1,77 @@
+"""What the benchmarks of differential privacy may claim."""
+
+from pathlib import Path
+
+import numpy as np
+from benchmarks.dp_utility import EPSILONS, OURS, PEERS, compared, complaints, verdict
+
+from benchmarks import dp_centres as centres
+
+
+def table(ours: float, **peers: float) -> dict[str, dict[float, list[float]]]:
+    """The same scores at every epsilon, with hardly any spread."""
+    rows = {OURS: ours, "random subspace": 0.1} | peers
+    return {
+        name: {epsilon: [score - 1e-4, score + 1e-4] for epsilon in EPSILONS} for name, score in rows.items()
+    }
+
+
+def said(found: dict[str, dict[float, list[float]]]) -> str:
+    return verdict(complaints("breast-cancer", found), compared(found))
+
+
+def test_without_peers_no_comparison_is_claimed() -> None:
+    found = table(0.95)
+    assert compared(found) == dict.fromkeys(PEERS, 0)
+    assert said(found).splitlines() == [
+        "every floor holds",
+        "diffprivlib not run: no comparison with it",
+        "opendp not run: no comparison with it",
+    ]
+
+
+def test_a_comparison_counts_the_cells_in_which_a_peer_has_a_score() -> None:
+    found = table(0.95, opendp=0.4)
+    found["diffprivlib"] = {epsilon: [0.2] if epsilon < 0.5 else [] for epsilon in EPSILONS}
+    assert "compared: diffprivlib in 2 cells, opendp in 5 cells" in said(found)
+
+
+def test_a_missed_floor_and_a_peer_ahead_are_said() -> None:
+    assert said(table(0.9, diffprivlib=0.1, opendp=0.1)) == "breast-cancer, epsilon 2: 0.900 is below 0.94"
+    assert "epsilon 0.1: opendp is ahead by 0.010" in said(table(0.95, diffprivlib=0.1, opendp=0.96))
+
+
+# --- how rows are centred: the campaign in short ---
+
+
+def test_pairs_win_where_the_mean_is_dear_and_lose_where_islands_differ() -> None:
+    _, unit, box = centres.prepared("breast-cancer", centres.table("breast-cancer", Path()))
+    found = centres.scores(box, centres.at_random(box.rows), 6, (0.3,))
+    assert centres.lead(found, centres.PADDED, centres.NORMALISE, 0.3) > 0.1
+    assert centres.lead(found, centres.PADDED, centres.PAIRS, 0.3) >= 0
+    apart = centres.scores(unit, centres.by_first_component(unit.rows), 6, (2.0,))
+    assert centres.lead(apart, centres.NORMALISE, centres.PADDED, 2.0) > 0.1
+
+
+def test_captured_variance_is_measured_against_the_rows_as_they_are() -> None:
+    for case in centres.prepared("wine", centres.table("wine", Path())):
+        best = centres.scores(case, centres.at_random(case.rows), 2, (1e5,))[centres.CLIP][1e5]
+        assert 0.9 < np.mean(best) <= 1 + 1e-12
+    assert case.row_norm == 13**0.5
+    assert np.abs(case.rows).max() == 1.0
+    assert np.linalg.norm(case.rows, axis=1).max() <= case.row_norm
+
+
+def test_a_lead_within_two_standard_errors_is_none() -> None:
+    def found(one: list[float], other: list[float]) -> centres.Scores:
+        return {"a": dict.fromkeys(centres.EPSILONS, one), "b": dict.fromkeys(centres.EPSILONS, other)}
+
+    clear, vague = found([0.5, 0.52], [0.3, 0.31]), found([0.5, 0.72], [0.5, 0.61])
+    assert round(centres.lead(clear, "a", "b", 1.0), 3) == 0.205
+    assert round(centres.lead(clear, "b", "a", 1.0), 3) == -0.205
+    assert centres.lead(vague, "a", "b", 1.0) == 0.0
+    said = centres.tally([clear, vague], "b", "a").splitlines()
+    assert said[0] == "'b' beside 'a', 2 tables"
+    assert said[1] == (
+        "  epsilon 0.1  of 2: ahead in  0, by up to 0.000; behind in  1, by up to 0.205; on average -0.130"
+    )

@@ -1,0 +1,107 @@
+"""In which ledger a release is booked, and when."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
+
+from atoll.codec import Decoder, Message
+from atoll.data.island import as_islands
+from atoll.estimators.privacy_options import accounts, booked
+from atoll.privacy.ledger import Ledger
+from atoll.privacy.mechanisms import PureCost
+from atoll.protocols import protocol_of
+from atoll.protocols.pca.privatelocal import Subspace
+from atoll.protocols.pca.released import Model
+from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.secret_matrices.messages import EncryptedShare
+from atoll.secure_sums.shares import ShareSum
+from atoll.study.address import Address
+
+
+def test_an_islands_own_ledger_comes_before_the_fits() -> None:
+    """Whoever fits must not be able to book an owner's release somewhere else."""
+    tables = as_islands({"north": np.ones((2, 2)), "south": np.ones((2, 2))})
+    own, named = Ledger(), Ledger()
+    tables["north"].ledger = own
+    own.set_budget("north", 1.0)
+    with booked(tables, named, named=True):
+        assert tables["north"].ledger is own
+        assert tables["south"].ledger is named
+        own.debit("north", "r1", [PureCost(0.25)])
+        spent = accounts(private_pppca().study, tables)
+        assert spent["north"].epsilon == 0.25
+        assert spent["south"].epsilon == 0.0
+    assert named.debits() == []
+
+
+def test_without_a_ledger_nothing_is_booked_and_what_the_fit_spent_is_said() -> None:
+    tables = as_islands([np.ones((2, 2)), np.ones((2, 2))])
+    study = private_pppca().study
+    with booked(tables, None, named=False):
+        assert [table.ledger for table in tables.values()] == [None, None]
+        spent = accounts(study, tables)
+    assert {name: account.budget for name, account in spent.items()} == {"island-0": None, "island-1": None}
+    promised = pytest.approx(study.parameters["epsilon"])
+    assert [account.epsilon for account in spent.values()] == [promised, promised]
+
+
+def test_a_ledger_that_a_fit_opened_is_closed_with_it_and_no_other(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "ledger.db").close()
+    tables = as_islands({"north": np.ones((2, 2))})
+    with booked(tables, tmp_path / "ledger.db", named=True):
+        opened = tables["north"].ledger
+        assert opened is not None
+        assert opened.account("north").releases == 0
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened.account("north")
+    tables, own = as_islands({"north": np.ones((2, 2))}), Ledger()
+    with booked(tables, own, named=True):
+        pass
+    assert own.account("north").releases == 0
+
+
+class Books(Observer):
+    """At every message with noise in it: whether its stage is settled in its island's ledger."""
+
+    def __init__(self, example: Example) -> None:
+        self._decoder = Decoder[Message](protocol_of(example.study.protocol).all_messages(example.study))
+        self._islands = example.islands
+        self.released: dict[str, set[str]] = {name: set() for name in example.islands}
+        self.early: list[tuple[str, str]] = []
+
+    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+        island = self._islands.get(sender.party)
+        message = self._decoder.decode(data)
+        if island is None or not isinstance(message, ShareSum | Subspace | Model | EncryptedShare):
+            return
+        assert island.ledger is not None
+        debits = island.ledger.debits()
+        settled = {debit.stage for debit in debits if debit.state == "settled"}
+        # A sum's round is called like its stage; anything else is made of all stages.
+        one = isinstance(message, ShareSum)
+        stages = {message.block.partition("#")[0]} if one else {debit.stage for debit in debits}
+        self.released[island.name] |= stages
+        self.early += [(island.name, stage) for stage in stages - settled]
+
+
+@pytest.mark.parametrize(
+    ("build", "stages"), [(private_pppca, 3), (dpdpca, 3), (privatelocal, 2), (private_sfpca, 3)]
+)
+def test_nothing_with_noise_leaves_before_it_is_debited(build: Callable[[], Example], stages: int) -> None:
+    """A run that is killed at any moment has released nothing that its ledger does not know."""
+    example = build()
+    for name, island in example.islands.items():
+        island.identity, island.ledger = name, Ledger()
+        island.ledger.set_budget(name, 50.0, 1e-5)
+    books = Books(example)
+    LocalEngine().run(protocol_of(example.study.protocol), example.study, example.islands, observer=books)
+    assert books.early == []
+    assert {name: len(found) for name, found in books.released.items()} == dict.fromkeys(
+        example.islands, stages
+    )

@@ -1,0 +1,299 @@
+"""The review says what will happen: checked against what does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.support.examples import EXAMPLES
+
+from atoll.data.island import Island
+from atoll.errors import ParameterError
+from atoll.report.assessment import as_markdown
+from atoll.review.study import count_columns, review_study
+from atoll.runtime.execute import run_study
+from atoll.runtime.studies import open_study
+from atoll.study.model import Party, Study
+
+EVERYTHING = {
+    "components": ("provider", "consumer"),
+    "explained_variance": ("provider", "consumer"),
+    "n_samples": ("consumer",),
+    "scores": ("consumer",),
+}
+
+
+def a_study(n_islands: int = 3, *, together: bool = False, **fields: Any) -> Study:
+    others = (
+        (Party("office", ("server", "consumer")),)
+        if together
+        else (Party("office", ("server",)), Party("lab", ("consumer",)))
+    )
+    described: dict[str, Any] = {
+        "name": "example",
+        "protocol": "pppca",
+        "parties": tuple(Party(f"p{i}", ("provider",)) for i in range(n_islands)) + others,
+        "parameters": {"n_components": 3},
+        "release": EVERYTHING,
+    }
+    return Study(**(described | fields))
+
+
+def said_to(study: Study, role: str) -> str:
+    reviewed = {r.role: r for r in review_study(study).roles}[role]
+    return "\n".join((*reviewed.learns, *reviewed.caveats))
+
+
+def test_two_providers_are_told_what_subtraction_shows() -> None:
+    assert "learns the other's number of rows and mean" in said_to(a_study(2), "provider")
+    assert "subtract" not in said_to(a_study(3), "provider")
+
+
+def test_two_providers_are_told_of_deviations_and_covariance_where_these_can_be_subtracted() -> None:
+    standardised = {"n_components": 3, "standardize": True}
+    assert "its standard deviations" in said_to(a_study(2, parameters=standardised), "provider")
+    assert "its standard deviations" not in said_to(a_study(2), "provider")
+    assert "its covariance as far as" in said_to(a_study(2), "provider")
+    untold = a_study(2, release={"explained_variance": ("consumer",)})
+    assert "its covariance as far as" not in said_to(untold, "provider")
+
+
+def test_who_receives_projections_is_told_what_else_they_show() -> None:
+    said = said_to(a_study(), "consumer")
+    assert "projections also show how many rows each island has" in said
+    assert "projections and components together give back each row up to the dropped part" in said
+    alone = said_to(a_study(release={"scores": ("consumer",)}), "consumer")
+    assert "how many rows each island has" in alone
+    assert "give back each row" not in alone
+    assert "rows each island has" not in said_to(a_study(release={"components": ("consumer",)}), "consumer")
+
+
+def test_trust_counts_islands_and_not_parties() -> None:
+    """Five parties, three of them islands: one colluder is harmless, not three."""
+    assert "up to 1 of the 3 islands" in str(review_study(a_study()).trust)
+    exponent = {"secure_sum": "paillier", "sum_options": {"encoding": "exponent"}}
+    assert "The magnitude of every number is shown" in str(review_study(a_study(**exponent)).trust)
+    assert "magnitude" not in str(review_study(a_study(secure_sum="paillier")).trust)
+
+
+def test_all_receivers_of_an_output_are_named() -> None:
+    outputs = {output.output: output.released_to for output in review_study(a_study()).outputs}
+    assert outputs["components"] == ("p0/provider", "p1/provider", "p2/provider", "lab/consumer")
+    assert outputs["scores"] == ("lab/consumer",)
+
+
+def test_bytes_of_projections_are_eight_for_each_component_and_for_the_label() -> None:
+    def per_row(**fields: Any) -> int:
+        cost = review_study(a_study(**fields), 10).cost
+        assert cost is not None
+        return cost.projection_bytes_per_row
+
+    assert per_row() == 24
+    assert per_row(parameters={"n_components": 3, "label": "outcome"}) == 32
+    assert per_row(parameters={"n_components": None}) == 80
+    assert per_row(release={"components": ("consumer",)}) == 0
+
+
+def test_the_assessment_says_that_exact_results_are_exact() -> None:
+    exact = as_markdown(review_study(a_study()))
+    assert "Results are exact. No noise is added" in exact
+    assert "Projections describe single records" in exact
+    private = {"n_components": 3, "epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0}
+    noisy = as_markdown(review_study(a_study(4, parameters=private, release={"components": ("consumer",)})))
+    assert "Results are exact" not in noisy
+    assert "Releases are differentially private: epsilon 1, delta 1e-05" in noisy
+    assert "Projections describe" not in noisy
+
+
+def test_the_server_is_said_to_learn_the_covariance() -> None:
+    assert "full covariance matrix" in said_to(a_study(), "server")
+
+
+def test_what_is_not_released_stays_inside() -> None:
+    review = review_study(a_study(release={"components": ("p1",)}))
+    outputs = {output.output: output for output in review.outputs}
+    assert outputs["components"].released_to == ("p1/provider",)
+    assert outputs["explained_variance"].released_to == ()
+    assert outputs["explained_variance"].computed_by == ("office",)
+    assert "nobody; it stays with office" in as_markdown(review)
+
+
+def test_a_party_with_two_roles_is_pointed_out() -> None:
+    assert review_study(a_study()).combined == ()
+    (sentence,) = review_study(a_study(together=True)).combined
+    assert sentence.startswith("office plays server and consumer")
+    assert sentence in as_markdown(review_study(a_study(together=True)))
+
+
+@pytest.mark.parametrize(
+    "release", [EVERYTHING, {"scores": ("consumer",)}, {"components": ("consumer",)}, {}]
+)
+@pytest.mark.parametrize(
+    ("n_islands", "secure_sum", "options"),
+    [
+        (2, "shares", {}),
+        (7, "shares", {}),
+        (5, "masks", {}),
+        (6, "masks", {"dropouts": 1}),
+        (3, "paillier", {}),
+        (4, "lattice", {"key": "collective"}),
+        (3, "lattice", {"key": "server"}),
+    ],
+)
+def test_the_expected_cost_is_what_a_run_costs(
+    n_islands: int, secure_sum: str, options: dict[str, Any], release: dict[str, tuple[str, ...]]
+) -> None:
+    d, rows = 30, 20
+    study = a_study(n_islands, secure_sum=secure_sum, sum_options=options, release=release)
+    draw = np.random.default_rng(0)
+    columns = [f"a column {j}" for j in range(d)]
+    islands = {
+        f"p{i}": Island.from_array(draw.normal(size=(rows, d)), name=f"p{i}", columns=columns)
+        for i in range(n_islands)
+    }
+    cost = run_study(study, islands).result.transcript
+    expected = review_study(study, d).cost
+    assert expected is not None
+    assert expected.messages == cost.messages
+    assert expected.rounds == cost.rounds
+    projections = expected.projection_bytes_per_row * rows * n_islands
+    assert expected.bytes_total + projections == pytest.approx(cost.bytes, rel=0.05)
+    sent = cost.of("p0/provider").bytes_sent - projections // n_islands
+    assert expected.bytes_per_provider == pytest.approx(sent, rel=0.05)
+
+
+def test_a_cost_needs_a_number_of_columns() -> None:
+    review = review_study(a_study())
+    assert review.cost is None
+    assert "--columns" in (review.cost_missing or "")
+    with pytest.raises(ParameterError, match="at least one column"):
+        review_study(a_study(), 0)
+
+
+def test_columns_are_counted_without_the_label(tmp_path: Path) -> None:
+    frame = pd.DataFrame(np.zeros((2, 4)), columns=["a", "b", "c", "kind"])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    np.savez(tmp_path / "t.npz", X=np.zeros((2, 4)), feature_names=list(frame.columns))
+    text = """
+[study]
+name = "x"
+protocol = "pppca"
+[parameters]
+label = "kind"
+[[party]]
+name = "n"
+role = "provider"
+[[party]]
+name = "s"
+role = "provider"
+[[party]]
+name = "o"
+role = "server"
+[local]
+data = { n = "missing.csv", s = "t.%s" }
+"""
+    path = tmp_path / "s.toml"
+    for ending in ("csv", "parquet", "npz"):
+        path.write_text(text % ending)
+        assert count_columns(open_study(path)) == 3, ending
+    path.write_text((text % "csv").replace('label = "kind"', 'columns = ["a", "b"]'))
+    assert count_columns(open_study(path)) == 2
+    path.write_text(text % "nothing")
+    assert count_columns(open_study(path)) is None
+
+
+def test_columns_of_all_islands_are_counted_where_each_holds_its_own(tmp_path: Path) -> None:
+    for name, columns in (("n", ["a", "b"]), ("s", ["c"])):
+        pd.DataFrame(np.zeros((2, len(columns))), columns=columns).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+    text = """
+[study]
+name = "x"
+protocol = "sfpca"
+partition = "vertical"
+[[party]]
+name = "n"
+role = "provider"
+[[party]]
+name = "s"
+role = "provider"
+[[party]]
+name = "o"
+role = "coordinator"
+[local]
+data = { n = "n.csv", s = "%s.csv" }
+"""
+    path = tmp_path / "s.toml"
+    path.write_text(text % "s")
+    assert count_columns(open_study(path)) == 3
+    path.write_text(text % "missing")
+    assert count_columns(open_study(path)) is None
+
+
+def test_the_markdown_has_every_part_and_every_party() -> None:
+    text = as_markdown(review_study(a_study(), 30))
+    for heading in (
+        "Purpose",
+        "Parties",
+        "Data flows",
+        "Who learns what",
+        "Outputs",
+        "Adversary",
+        "Safeguards",
+        "Residual risks",
+    ):
+        assert f"\n## {heading}\n" in text
+    for words in (
+        "p0, p1, p2",
+        "office",
+        "lab",
+        a_study().digest,
+        "colludes with no provider",
+        "up to 1 of the 3",
+    ):
+        assert words in text
+
+
+def test_projections_are_called_data_about_single_records() -> None:
+    assert "data about single records" in as_markdown(review_study(a_study()))
+    quiet = as_markdown(review_study(a_study(release={"components": ("provider",)})))
+    assert "No message is about a single record" in quiet
+
+
+def test_a_name_cannot_break_the_markdown() -> None:
+    study = a_study(name="x\n\n# Approved")
+    assert "\n# Approved" not in as_markdown(review_study(study))
+
+
+def test_a_baseline_without_messages_says_so() -> None:
+    study = Study(
+        name="alone",
+        protocol="separate",
+        parties=(Party("a", ("provider",)), Party("b", ("provider",))),
+        release={"models": ("provider",)},
+    )
+    text = as_markdown(review_study(study))
+    assert "of its own records only" in text
+    assert "No message is sent" in text
+
+
+def test_a_review_is_plain_data() -> None:
+    plain = json.loads(json.dumps(review_study(a_study(), 30).to_plain()))
+    assert plain["cost"]["columns"] == 30
+    assert plain["roles"][0]["parties"] == ["p0", "p1", "p2"]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_protocol_can_be_reviewed(example: str) -> None:
+    study = EXAMPLES[example]().study
+    review = review_study(study, 4)
+    assert all(role.learns or role.caveats for role in review.roles)
+    text = as_markdown(review)
+    for party in study.parties:
+        assert party.name in text

@@ -1,0 +1,27 @@
+"""Roles that deviate: a run in which messages are changed on their way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from atoll import codec
+from atoll.codec import Message
+from atoll.runtime.local import engine as local
+from atoll.study.address import Address
+
+Lie = Callable[[Address, Address, Message], Message]
+"""Sender, receiver and message: what is sent in its place."""
+
+
+def lying(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> None:
+    """From now on every message of the local engine passes through ``lie``."""
+    honest = local._LocalNetwork._send
+
+    async def send(self: Any, to: Address, message: Message, data: bytes) -> None:
+        changed = lie(self.me, to, message)
+        await honest(self, to, changed, data if changed is message else codec.encode(changed))
+
+    monkeypatch.setattr(local._LocalNetwork, "_send", send)

@@ -155,6 +155,19 @@ def test_contributors_that_were_told_different_lists_find_out(survivors: Lists) 
     assert_nothing_opens(study, tap, VICTIM)
 
 
+def test_contributors_that_were_told_different_members_of_one_round_find_out() -> None:
+    study, loot, tap = example(), Loot(), Tap()
+    without_the_last = EVERYONE[:-1]
+    members = {u: without_the_last if u in (3, 4) else EVERYONE for u in EVERYONE}
+    survivors = dict.fromkeys(without_the_last, without_the_last)
+    protocol = protocol_of("sum")
+    deviating = replace(protocol, roles={**protocol.roles, "receiver": liar(loot, members, survivors)})
+    told = r"island-\d/contributor was told something else than .* about who stayed in values#0"
+    with pytest.raises(MessageError, match=told):
+        LocalEngine().run(deviating, study.study, study.islands, observer=tap)
+    assert answers_of(study, tap) == {}
+
+
 def answers_of(study: Example, tap: Tap) -> dict[Address, Unmasking]:
     decoder = Decoder[Message](protocol_of("sum").all_messages(study.study))
     sent = {a: [decoder.decode(data) for _, data in box] for a, box in tap.outboxes.items()}

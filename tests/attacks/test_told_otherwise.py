@@ -149,6 +149,13 @@ def test_two_orders_of_the_columns_are_found_out(example: Callable[[], Example],
         run(built, role, changing(AgreedColumns, last, names=lambda names: names[::-1]))
 
 
+def test_columns_without_names_keep_their_order_even_if_all_are_told_the_same() -> None:
+    """Nobody could tell afterwards which column a component's entry belongs to."""
+    turned = changing(AgreedColumns, names=lambda names: names[::-1])
+    with pytest.raises(MessageError, match="for its columns in another order than was agreed"):
+        run(EXAMPLES["dpdpca-shares"](), "proxy", turned)
+
+
 @pytest.mark.parametrize(
     ("to", "fields", "wrong"),
     [

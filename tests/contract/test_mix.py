@@ -206,6 +206,18 @@ def test_a_batch_that_would_show_whose_items_are_whose_is_not_stripped(
         atoll.secure_sum([[1.0], [2.0], [3.0]], "mix")
 
 
+def test_a_batch_is_taken_from_whoever_is_before_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three orders, the second island has order 2 from the mediator, and 0 from the third island."""
+
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        swapped = type(message) is session.MixBatch and sender.role == "receiver" and to.party == "island-1"
+        return structs.replace(message, order=0) if swapped else message
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match="/receiver sent a batch of order 0, which is not due from it"):
+        atoll.secure_sum(np.eye(3), "mix", parallel=True, form="elgamal")
+
+
 @pytest.mark.parametrize(
     ("form", "field", "change", "wrong"),
     [

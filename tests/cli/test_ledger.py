@@ -326,6 +326,10 @@ def test_an_owner_may_ask_for_noise_against_more_colluders(folder: Path) -> None
     assert "this site takes part from 2 colluding owner(s) on, the noise is for 1" in " ".join(
         atoll("review", "study.toml").out.split()
     )
+    assert (
+        "- The island will refuse: this site takes part from 2 colluding owner(s) on, the noise is for 1."
+        in (atoll("review", "study.toml", "--markdown").out.splitlines())
+    )
     refused = atoll("run", "study.toml", "--quiet")
     assert refused.code == PrivacyError.exit_code
     assert "the study's noise is for 1 colluding owner(s), and this island takes part from 2 on" in " ".join(

@@ -99,18 +99,6 @@ def test_a_pure_budget_is_not_set_after_gaussian_noise():
         assert ledger.budget("d") == Budget(1e6, 1e-5)
 
 
-def test_a_pure_account_that_was_given_a_delta_is_not_pure_again():
-    ledger = Ledger()
-    ledger.set_budget("d", 1.0)
-    ledger.debit("d", "a", [PureCost(0.6)])
-    assert ledger.account("d").method == "pure"
-    ledger.set_budget("d", 1.0, 1e-5)
-    assert ledger.account("d").method == "gdp"
-    with pytest.raises(ParameterError, match="counted as Gaussian ones since the first"):
-        ledger.set_budget("d", 1.0)
-    assert ledger.budget("d") == Budget(1.0, 1e-5)
-
-
 def test_the_same_release_is_charged_once_and_no_other_takes_its_id():
     ledger = Ledger()
     ledger.set_budget("d", 1.0, 1e-5)

@@ -216,6 +216,7 @@ def test_another_mean_for_one_provider_is_found_out() -> None:
     ("kind", "fields", "wrong"),
     [
         (JointMean, {"n": 13}, "sent 13 as the number of all rows to one who has 14 of them"),
+        (JointMean, {"n": 2**48}, "sent 281474976710656 as the number of all rows"),
         (JointMean, {"islands": ("hospital-0",)}, "sent a list of islands that are not those whose sum"),
         (JointMean, {"mean": lambda m: m * np.nan}, "sent a joint mean that holds missing or infinite"),
         (JointMean, {"mean": lambda m: m[:3]}, r"sent a joint mean of shape \(3,\)"),

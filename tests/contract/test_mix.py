@@ -240,6 +240,16 @@ def test_keys_of_another_session_or_without_a_proof_are_refused(
         atoll.secure_sum([[1.0], [2.0], [3.0]], "mix", form=form)
 
 
+def test_an_input_that_says_another_number_of_values_is_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        other = type(message) is session.MixInput and sender.party == "island-1"
+        return structs.replace(message, n=message.n + 1) if other else message
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match="island-1/contributor sent an input of another shape than 1 values"):
+        atoll.secure_sum([[1.0], [2.0], [3.0]], "mix")
+
+
 def test_no_two_segments_of_a_value_are_alike() -> None:
     values = fixedpoint.encode([1.0, -2.0])
     segments = cut(values, 5, "uniform", 150, b"s" * 32)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from atoll.runtime.local.engine.faults import Faults
 from msgspec import structs
 from tests.contract.test_roles import Tap
 from tests.support.examples import Example, summation
@@ -25,7 +26,6 @@ from atoll.network import Compared
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned
 from atoll.runtime.local.engine import LocalEngine
-from atoll.runtime.local.faults import Faults
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
 from atoll.secure_sums import masks, shares
@@ -154,6 +154,19 @@ def test_contributors_that_were_told_different_lists_find_out(survivors: Lists) 
     with pytest.raises(MessageError, match=told):
         LocalEngine().run(deviating, study.study, study.islands, observer=tap)
     assert_nothing_opens(study, tap, VICTIM)
+
+
+def test_contributors_that_were_told_different_members_of_one_round_find_out() -> None:
+    study, loot, tap = example(), Loot(), Tap()
+    without_the_last = EVERYONE[:-1]
+    members = {u: without_the_last if u in (3, 4) else EVERYONE for u in EVERYONE}
+    survivors = dict.fromkeys(without_the_last, without_the_last)
+    protocol = protocol_of("sum")
+    deviating = replace(protocol, roles={**protocol.roles, "receiver": liar(loot, members, survivors)})
+    told = r"island-\d/contributor was told something else than .* about who stayed in values#0"
+    with pytest.raises(MessageError, match=told):
+        LocalEngine().run(deviating, study.study, study.islands, observer=tap)
+    assert answers_of(study, tap) == {}
 
 
 def answers_of(study: Example, tap: Tap) -> dict[Address, Unmasking]:

@@ -150,6 +150,13 @@ def test_two_orders_of_the_columns_are_found_out(example: Callable[[], Example],
         run(built, role, changing(AgreedColumns, last, names=lambda names: names[::-1]))
 
 
+def test_columns_without_names_keep_their_order_even_if_all_are_told_the_same() -> None:
+    """Nobody could tell afterwards which column a component's entry belongs to."""
+    turned = changing(AgreedColumns, names=lambda names: names[::-1])
+    with pytest.raises(MessageError, match="for its columns in another order than was agreed"):
+        run(EXAMPLES["dpdpca-shares"](), "proxy", turned)
+
+
 @pytest.mark.parametrize(
     ("to", "fields", "wrong"),
     [
@@ -210,6 +217,7 @@ def test_another_mean_for_one_provider_is_found_out() -> None:
     ("kind", "fields", "wrong"),
     [
         (JointMean, {"n": 13}, "sent 13 as the number of all rows to one who has 14 of them"),
+        (JointMean, {"n": 2**48}, "sent 281474976710656 as the number of all rows"),
         (JointMean, {"islands": ("hospital-0",)}, "sent a list of islands that are not those whose sum"),
         (JointMean, {"mean": lambda m: m * np.nan}, "sent a joint mean that holds missing or infinite"),
         (JointMean, {"mean": lambda m: m[:3]}, r"sent a joint mean of shape \(3,\)"),

@@ -66,9 +66,10 @@ def spent() -> dict[str, float]:
 def test_a_private_study_runs_until_its_budget_is_spent(folder: Path) -> None:
     Path("study.toml").write_text(BOOKED)
     budgets("1.6")
-    for _ in range(2):
-        finished = atoll("run", "study.toml", "--quiet")
+    for more, said in (((), ["privacy: booked in the ledger"]), (("--quiet",), [])):
+        finished = atoll("run", "study.toml", *more)
         assert finished.code == 0, finished.err
+        assert [line for line in finished.out.splitlines() if "privacy" in line] == said
     assert spent()["north-icu"] == pytest.approx(1.46, abs=0.05)
     refused = atoll("run", "study.toml", "--quiet", "-o", "third")
     assert refused.code == BudgetExceeded.exit_code
@@ -295,6 +296,9 @@ def test_an_owner_may_refuse_exact_studies(home: Path) -> None:
     assert "south will refuse: data set 'south-icu': its owner allows no exact release" in " ".join(
         atoll("review", "study.toml").out.split()
     )
+    assert "- south will refuse: data set 'south-icu': its owner allows no exact release of it." in (
+        atoll("review", "study.toml", "--markdown").out.splitlines()
+    )
     refused = atoll("run", "study.toml", "--quiet")
     assert refused.code == PrivacyError.exit_code
     assert "allows no exact release of it" in " ".join(refused.err.split())
@@ -325,6 +329,10 @@ def test_an_owner_may_ask_for_noise_against_more_colluders(folder: Path) -> None
     Path("study.toml").write_text(three + "min_colluders = 2\n")
     assert "this site takes part from 2 colluding owner(s) on, the noise is for 1" in " ".join(
         atoll("review", "study.toml").out.split()
+    )
+    assert (
+        "- The island will refuse: this site takes part from 2 colluding owner(s) on, the noise is for 1."
+        in (atoll("review", "study.toml", "--markdown").out.splitlines())
     )
     refused = atoll("run", "study.toml", "--quiet")
     assert refused.code == PrivacyError.exit_code

@@ -207,6 +207,18 @@ def test_a_batch_that_would_show_whose_items_are_whose_is_not_stripped(
         atoll.secure_sum([[1.0], [2.0], [3.0]], "mix")
 
 
+def test_a_batch_is_taken_from_whoever_is_before_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three orders, the second island has order 2 from the mediator, and 0 from the third island."""
+
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        swapped = type(message) is session.MixBatch and sender.role == "receiver" and to.party == "island-1"
+        return structs.replace(message, order=0) if swapped else message
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match="/receiver sent a batch of order 0, which is not due from it"):
+        atoll.secure_sum(np.eye(3), "mix", parallel=True, form="elgamal")
+
+
 @pytest.mark.parametrize(
     ("form", "field", "change", "wrong"),
     [
@@ -227,6 +239,16 @@ def test_keys_of_another_session_or_without_a_proof_are_refused(
     lying(monkeypatch, lie)
     with pytest.raises(AtollError, match=wrong):
         atoll.secure_sum([[1.0], [2.0], [3.0]], "mix", form=form)
+
+
+def test_an_input_that_says_another_number_of_values_is_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lie(sender: Address, to: Address, message: Any) -> Message:
+        other = type(message) is session.MixInput and sender.party == "island-1"
+        return structs.replace(message, n=message.n + 1) if other else message
+
+    lying(monkeypatch, lie)
+    with pytest.raises(AtollError, match="island-1/contributor sent an input of another shape than 1 values"):
+        atoll.secure_sum([[1.0], [2.0], [3.0]], "mix")
 
 
 def test_no_two_segments_of_a_value_are_alike() -> None:

@@ -193,3 +193,36 @@ def test_a_seed_used_twice_does_not_repeat_obfuscators(key: SecretKey) -> None:
 def test_nothing_encrypts_to_nothing(key: SecretKey) -> None:
     assert encrypt_raw(key.public, [], fresh_seed()) == []
     assert key.decrypt_raw([]) == []
+
+
+def test_a_key_of_two_close_primes_is_refused() -> None:
+    """Fermat's method finds them: n is nearly a square."""
+    first = _next_prime(mpz(3) << 254)
+    close = _next_prime(first + (mpz(1) << 155))
+    while gmpy2.gcd(first - 1, close - 1) != 2:
+        close = _next_prime(close + 1)
+    far = _next_prime(first + (mpz(1) << 157))
+    while gmpy2.gcd(first - 1, far - 1) != 2:
+        far = _next_prime(far + 1)
+    accept = (INSECURE_TEST,)
+    assert SecretKey.from_bytes(_as_bytes(first, far), accept).public.n == first * far
+    with pytest.raises(errors.MessageError, match="secret key is malformed"):
+        SecretKey.from_bytes(_as_bytes(first, close), accept)
+
+
+def _next_prime(start: mpz) -> mpz:
+    """At or above ``start``, and 3 modulo 4."""
+    candidate = start | 3
+    while not gmpy2.is_prime(candidate):
+        candidate += 4
+    return candidate
+
+
+def _as_bytes(p: mpz, q: mpz) -> bytes:
+    """Version 1, the parameters for tests, the primes, and h = -2^2."""
+    return (
+        bytes([1, 255])
+        + paillier.to_little(p, 32)
+        + paillier.to_little(q, 32)
+        + paillier.to_little(p * q - 4, 64)
+    )

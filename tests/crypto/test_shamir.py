@@ -28,6 +28,8 @@ def test_a_wrong_share_is_not_silently_right() -> None:
         shamir.recover({1: shares[1], 2: shares[2][:-1]})
     with pytest.raises(MessageError, match="cannot be recovered"):
         shamir.recover({})
+    with pytest.raises(MessageError, match="cannot be recovered"):  # of 521 bits, not 256
+        shamir.recover({1: shares[2], 2: shares[1]})
 
 
 def test_two_shares_of_three_leave_two_unknowns() -> None:

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from atoll.data.island import Island
+from atoll.data.island import Island, as_islands
 from atoll.errors import DataError
+from atoll.privacy.ledger import Ledger
 
 
 def test_columns_come_in_the_order_in_which_they_are_asked_for() -> None:
@@ -36,3 +37,16 @@ def test_an_archive_with_objects_is_refused_and_nothing_of_it_is_run(tmp_path: P
     with pytest.raises(DataError, match=r"table\.npz cannot be read"):
         Island.from_npz(tmp_path / "table.npz")
     assert not mark.exists()
+
+
+def test_an_island_under_another_name_keeps_what_its_owner_asks_for() -> None:
+    with Ledger() as ledger:
+        given = Island(
+            np.ones((3, 2)), name="north", identity="icu", ledger=ledger, capacity=8, min_colluders=2
+        )
+        (island,) = as_islands({"ward": given}).values()
+        assert island.name == "ward"
+        assert island.identity == "icu"
+        assert island.ledger is ledger
+        assert island.capacity == 8
+        assert island.min_colluders == 2

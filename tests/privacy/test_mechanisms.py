@@ -149,3 +149,15 @@ def test_modulus_leaves_room_for_values_and_noise():
     noise = GaussianNoise(2.0**30, (Part(1),))
     assert 2 ** modulus_bits(2.0**40, noise) > 2 * (2.0**40 + 12 * 2.0**30)
     assert modulus_bits(0.0, noise) >= 35
+
+
+@pytest.mark.parametrize("kind", [GaussianNoise, LaplaceNoise])
+def test_the_stated_noise_is_that_of_the_owners_who_are_there(kind):
+    """Of ten owners two may be missing: noise of eight is stated where eight came."""
+    noise = kind(1000.0, (Part(3), Part(3, 0.5)), Crowd(10, 1, 2))
+    whole = noise.deviation_of_sum(0)
+    assert noise.deviation_of_sum(0, 10) == whole
+    assert noise.deviation_of_sum(0, 8) == pytest.approx(whole * math.sqrt(0.8))
+    assert noise.deviation_of_sum(1, 8) == pytest.approx(noise.deviation_of_sum(0, 8) / 2, rel=1e-6)
+    if kind is GaussianNoise:
+        assert noise.deviation_of_sum(0, 8) == pytest.approx(1000.0 * math.sqrt(8 / 7))

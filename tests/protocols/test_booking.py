@@ -18,6 +18,7 @@ from atoll.privacy.mechanisms import PureCost
 from atoll.protocols import protocol_of
 from atoll.protocols.pca.privatelocal import Subspace
 from atoll.protocols.pca.released import Model
+from atoll.runtime.execute import run_study
 from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.secret_matrices.messages import EncryptedShare
 from atoll.secure_sums.shares import ShareSum
@@ -49,6 +50,16 @@ def test_without_a_ledger_nothing_is_booked_and_what_the_fit_spent_is_said() -> 
     assert {name: account.budget for name, account in spent.items()} == {"island-0": None, "island-1": None}
     promised = pytest.approx(study.parameters["epsilon"])
     assert [account.epsilon for account in spent.values()] == [promised, promised]
+
+
+def test_where_one_island_has_a_ledger_the_others_are_named() -> None:
+    example = private_pppca()
+    with Ledger() as ledger:
+        ledger.set_budget("hospital-1", 9.0, 1e-5)
+        example.islands["hospital-1"].ledger = ledger
+        result = run_study(example.study, example.islands).result
+        assert ledger.account("hospital-1").releases == 1
+    assert result.booked == "no ledger of hospital-0, hospital-2, hospital-3: nothing booked"
 
 
 def test_a_ledger_that_a_fit_opened_is_closed_with_it_and_no_other(tmp_path: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec import structs
+from tests.support.examples import pppca
 
 from atoll.errors import MessageError
 from atoll.protocols import checked
+from atoll.protocols.pca.released import Model, check_released
 from atoll.study.address import Address
 
 HUB = Address("hub", "server")
@@ -66,3 +69,17 @@ def test_more_rows_than_a_double_can_add_up_are_refused() -> None:
     checked.check_counts((5, 2**48 - 1, 0), 0, 5, ISLANDS, HUB)
     with pytest.raises(MessageError, match="281474976710656 as the number of rows of south"):
         checked.check_counts((5, 2**48, 0), 0, 5, ISLANDS, HUB)
+
+
+@pytest.mark.parametrize("columns", [("dose", "age"), ("age", "weight"), ("age",)])
+def test_a_model_names_the_columns_of_the_study_in_their_order(columns: tuple[str, ...]) -> None:
+    asked = pppca().study
+    named = structs.replace(asked, parameters={"n_components": 1, "columns": ("age", "dose")})
+    right = Model(np.eye(2)[:1], np.zeros(2), None, ("age", "dose"))
+    wrong = structs.replace(right, columns=columns)
+    check_released(right, named, HUB)
+    check_released(right, structs.replace(named, parameters={"n_components": 1}), HUB, ("age", "dose"))
+    with pytest.raises(MessageError, match="hub/server sent a model of other columns"):
+        check_released(wrong, named, HUB)
+    with pytest.raises(MessageError, match="hub/server sent a model of other columns"):
+        check_released(wrong, structs.replace(named, parameters={"n_components": 1}), HUB, ("age", "dose"))

@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.support.examples import EXAMPLES
+from msgspec import structs
+from tests.support.examples import EXAMPLES, dpdpca, private_pppca, sfpca_scores
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
+from atoll.privacy.ledger import Ledger
+from atoll.privacy.mechanisms import GaussianCost
 from atoll.report.assessment import as_markdown
-from atoll.review.study import count_columns, review_study
+from atoll.review.budget import review_privacy
+from atoll.review.study import Guess, count_columns, review_study
 from atoll.runtime.execute import run_study
 from atoll.runtime.studies import open_study
-from atoll.study.model import Party, Study
+from atoll.study.model import Local, Party, Study
 
 EVERYTHING = {
     "components": ("provider", "consumer"),
@@ -96,6 +100,64 @@ def test_bytes_of_projections_are_eight_for_each_component_and_for_the_label() -
     assert per_row(parameters={"n_components": 3, "label": "outcome"}) == 32
     assert per_row(parameters={"n_components": None}) == 80
     assert per_row(release={"components": ("consumer",)}) == 0
+
+
+def test_owners_are_told_whether_the_number_of_rows_is_exact() -> None:
+    def said(**parameters: Any) -> str:
+        return said_to(dpdpca(**parameters).study, "owner")
+
+    assert "the number of rows, noisy" in said()
+    assert "the number of rows, exact" in said(neighbours="replace")
+    published = said_to(dpdpca("paillier", calibration="paper").study, "owner")
+    assert "the number of rows, exact" in published
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_the_epsilon_after_a_study_is_what_its_ledger_then_has(neighbours: str, tmp_path: Path) -> None:
+    """An earlier release was for add/remove: beside one for replace it counts for two rows."""
+    example, path = private_pppca(neighbours=neighbours), tmp_path / "ledger.db"
+    with Ledger.create(path) as ledger:
+        for name, island in example.islands.items():
+            ledger.set_budget(name, 50.0, 1e-5)
+            ledger.debit(name, f"earlier {name}", [GaussianCost(1.0)], neighbours="add-remove")
+            island.ledger = ledger
+        reviewed = review_privacy(
+            example.study, Local(identities={"hospital-0": "hospital-0"}, ledger=str(path))
+        )
+        run_study(example.study, example.islands)
+        spent = ledger.account("hospital-0")
+    assert reviewed is not None
+    (account,) = reviewed.accounts
+    assert account.epsilon_after == pytest.approx(spent.epsilon, rel=1e-9)
+    assert account.epsilon_before == pytest.approx(4.377, abs=1e-3)
+    assert spent.neighbours == neighbours
+
+
+@pytest.mark.parametrize("roles", [("provider", "consumer"), ("consumer", "provider")])
+def test_a_party_that_brings_rows_too_is_said_to_know_them(roles: tuple[str, ...]) -> None:
+    study = a_study(parties=(Party("p0", roles), Party("p1", ("provider",)), Party("office", ("server",))))
+    (sentence,) = review_study(study).combined
+    assert sentence.startswith(f"p0 plays {roles[0]} and {roles[1]}: ")
+    assert sentence.endswith("what these learn, and knows its own rows")
+
+
+def test_the_line_is_drawn_for_the_rows_that_are_known() -> None:
+    study = EXAMPLES["sfpca"]().study
+    assert "of 30 columns and 3,000 rows" in review_study(study, 30).determined[0]
+    assert "of 30 columns and 60 rows" in review_study(study, 30, guess=Guess((10, 20, 30))).determined[0]
+
+
+def test_projections_that_go_to_one_who_brings_no_records_leave_their_island() -> None:
+    """Whatever outputs a protocol may come to have: their owners' share in them hides nobody else's."""
+    review = review_study(sfpca_scores().study)
+    others = [
+        structs.replace(o, released_to=(*o.released_to, "lab/consumer")) if o.output == "scores" else o
+        for o in review.outputs
+    ]
+    assert "to the island that holds the record only" in as_markdown(review)
+    text = as_markdown(structs.replace(review, outputs=tuple(others)))
+    assert "to the island that holds the record only" not in text
+    assert "Their projections do leave it" in text
 
 
 def test_the_assessment_says_that_exact_results_are_exact() -> None:

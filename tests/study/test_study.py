@@ -104,6 +104,15 @@ def test_names_that_could_be_taken_for_others_are_refused(name: str) -> None:
         check_study(protocol_of("pppca"), structs.replace(example.study, parties=renamed))
 
 
+@pytest.mark.parametrize("roles", [("provider",), ("provider", "consumer"), ("consumer", "provider")])
+def test_a_party_called_like_a_role_plays_that_role_alone(roles: tuple[str, ...]) -> None:
+    """Else what is released to consumers reaches it as a provider too."""
+    example = pppca()
+    named = (*example.study.parties[:-1], Party("consumer", roles))
+    with pytest.raises(StudyError, match="a party that is not only a consumer cannot be called 'consumer'"):
+        check_study(protocol_of("pppca"), structs.replace(example.study, parties=named))
+
+
 def test_what_a_secure_sum_cannot_do_is_refused_before_anybody_approves() -> None:
     example = pppca("masks", {"dropouts": 3}, 4)
     with pytest.raises(StudyError, match="4 contributors cannot lose 3"):

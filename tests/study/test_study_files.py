@@ -66,6 +66,15 @@ def test_every_field_is_read(written: Path) -> None:
     assert load_study(written) == study
 
 
+def test_a_partys_key_is_part_of_what_islands_approve(written: Path) -> None:
+    before = load_study(written)
+    assert [party.fingerprint for party in before.parties] == [None, None, None]
+    written.write_text(STUDY.replace('"north-clinic"\n', '"north-clinic"\nfingerprint = "ab12"\n'))
+    named = load_study(written)
+    assert [party.fingerprint for party in named.parties] == [None, "ab12", None]
+    assert named.digest != before.digest
+
+
 def test_sum_options_come_from_their_table(written: Path) -> None:
     text = STUDY.replace('"shares"', '"lattice"') + '[sum]\nkey = "server"\n'
     written.write_text(text)

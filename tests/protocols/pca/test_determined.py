@@ -17,6 +17,9 @@ from atoll.protocols.pca import determined
 from atoll.protocols.pca.determined import Given, Table, line
 from atoll.protocols.pca.pppca.outputs import outsiders
 from atoll.protocols.pca.pppca.protocol import PROTOCOL as PPPCA
+from atoll.protocols.pca.sfpca import digits as sfpca_digits
+from atoll.protocols.pca.sfpca import ranges
+from atoll.protocols.pca.sfpca.parameters import SFPCAParameters
 from atoll.protocols.pca.sfpca.protocol import PROTOCOL as SFPCA
 from atoll.review.study import Guess, review_study
 from atoll.runtime.execute import run_study
@@ -128,6 +131,16 @@ def test_a_study_names_what_cannot_be_right() -> None:
         atoll.PCA(2, accept_determined="yes").fit(HALVES)
 
 
+@pytest.mark.parametrize("narrow", [1.0, 0.5])
+def test_one_wide_column_does_not_make_up_for_narrow_ones(narrow: float) -> None:
+    """Bits add up: ranges of 1 and 16 are worth two of 4. No column has less than one."""
+    bounds = ((0.0, narrow), (0.0, 16.0))
+    declared = ranges.declared(bounds, ["yes", "dose"])
+    assert declared is not None
+    assert sfpca_digits._mean_range(declared) == pytest.approx(4.0)
+    assert sfpca_digits._declared_range(SFPCAParameters(n_components=1, bounds=bounds)) == pytest.approx(4.0)
+
+
 def test_nothing_is_sent_of_the_data_before_a_study_is_refused() -> None:
     example = sfpca(bounds=64.0)
     with pytest.raises(PrivacyError, match="say all second moments") as refused:
@@ -150,7 +163,9 @@ def test_every_output_has_the_digits_of_the_study_and_no_more(digits: int | None
     # Three uniform numbers are all below 2^-8 of their range once in a million runs.
     off = np.abs(mine.offset_ - full.offset_)
     assert 2048 * 2.0 ** -(bits + 8) < off.max() <= 2048 * 2.0**-bits * 256 / 178
-    np.testing.assert_allclose(mine.explained_variance_, full.explained_variance_, rtol=1e-12)
+    # Variances are opened with a double's digits of the total, not of the smallest of them.
+    atol = 2.0**-48 * full.total_variance_
+    np.testing.assert_allclose(mine.explained_variance_, full.explained_variance_, rtol=0, atol=atol)
     for name, rows in HALVES.items():  # whoever has both gets nothing from one that the other does not say
         np.testing.assert_allclose(mine.scores_[name], mine.transform(rows), atol=1e-9)
 

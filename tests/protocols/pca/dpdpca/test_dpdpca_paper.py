@@ -8,7 +8,7 @@ from tests.support.examples import dpdpca
 
 from atoll.crypto.hazmat import ciphertexts
 from atoll.crypto.hazmat.paillier import generate, parameters_for
-from atoll.errors import PrivacyError, StudyError
+from atoll.errors import PrivacyError, RangeOverflow, StudyError
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.paper_forms import centred_scatter
 from atoll.protocols.pca.dpdpca import paper
@@ -97,3 +97,10 @@ def test_what_the_published_form_cannot_do_is_refused(options, said):
     example = dpdpca(**({"secure_sum": "paillier", "calibration": "paper"} | options))
     with pytest.raises((StudyError, ValueError), match=said):
         run_study(example.study, example.islands)
+
+
+def test_owners_leave_each_other_room_for_2_to_the_24_rows(secret):
+    owners = 2**22
+    paper.gen_share(secret.public, np.ones((4, 2)), owners, P, SEED)
+    with pytest.raises(RangeOverflow, match="5 rows are more than the paper's form has room for"):
+        paper.gen_share(secret.public, np.ones((5, 2)), owners, P, SEED)

@@ -9,6 +9,8 @@ import pytest
 from msgspec import structs
 from tests.support.examples import EXAMPLES, Example, private_sfpca, sfpca, sfpca_scores
 
+from atoll.errors import StudyError
+from atoll.protocols import check_study, protocol_of
 from atoll.report.assessment import as_markdown
 from atoll.review.study import review_study
 from atoll.runtime.execute import run_study
@@ -88,6 +90,18 @@ def test_projections_are_said_to_reach_their_owners_or_those_who_see_others() ->
     assert "go to the island that holds the record only" in own
     common = as_markdown(review_study(EXAMPLES["sfpca-columns-scores"]().study))
     assert "Their projections do leave it" in common
+
+
+def test_components_that_can_be_opened_later_count_as_known() -> None:
+    example = sfpca()
+    columns = ("age", "dose", "weight", "stay")
+    study = structs.replace(
+        example.study,
+        parameters={"n_components": 3, "columns": columns},
+        release={"encrypted": ("provider", "coordinator")},
+    )
+    with pytest.raises(StudyError, match="all components, or all but one, say the whole joint covariance"):
+        check_study(protocol_of("sfpca"), study)
 
 
 def test_the_rows_below_which_an_island_is_reported_are_said() -> None:

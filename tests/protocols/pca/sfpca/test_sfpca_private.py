@@ -20,6 +20,7 @@ from atoll.privacy import grid
 from atoll.privacy.lab.rehearsal import Rehearsal, rehearse
 from atoll.privacy.mechanisms import Crowd
 from atoll.protocols import protocol_of
+from atoll.protocols.pca.private_release import noisy_integers
 from atoll.protocols.pca.sfpca.private import (
     Noisy,
     noisy_matrix,
@@ -128,6 +129,17 @@ def test_a_provider_checks_its_own_matrix_against_the_bound() -> None:
     noisy = noisy_matrix(chosen, run.centre, ROWS)
     with pytest.raises(RangeOverflow, match="no number was sent"):
         noisy_moments(chosen, BLOCKS[0], run.centre, seed, noisy._replace(exponent=noisy.exponent - 8))
+
+
+def test_the_bound_of_a_providers_matrix_is_the_power_of_two_itself() -> None:
+    chosen, seed = plan(), fresh_seed()
+    run = rehearse(chosen, BLOCKS, seed)
+    noisy = noisy_matrix(chosen, run.centre, ROWS)
+    triangle = noisy_integers(chosen, chosen.moments, BLOCKS[0], run.centre, seed)
+    below = math.floor(math.log2(np.linalg.norm(grid.unpack_triangle(triangle, 4))))
+    noisy_moments(chosen, BLOCKS[0], run.centre, seed, noisy._replace(exponent=below + 1))
+    with pytest.raises(RangeOverflow, match="no number was sent"):
+        noisy_moments(chosen, BLOCKS[0], run.centre, seed, noisy._replace(exponent=below))
 
 
 def test_nothing_without_noise_is_opened() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from atoll.data.island import Island
+from atoll.errors import RangeOverflow
 from atoll.protocols.pca.sfpca import ranges
 from atoll.protocols.pca.sfpca.recipes.moments import on_grid
 
@@ -32,6 +34,18 @@ def test_every_value_inside_the_bounds_is_accepted(a: float, b: float, at: float
     units = declared.units()
     assert np.abs(units.applied(X)).max() <= 1
     assert units.exponents.tolist() == [exponent]
+
+
+@pytest.mark.parametrize("beyond", [-0.25, 3.25])
+def test_a_value_beyond_either_bound_is_refused_though_the_power_of_two_covers_it(beyond: float) -> None:
+    X = np.array([[0.0, 1.0], [3.0, beyond]])
+    declared = ranges.declared(((0.0, 3.0), (0.0, 3.0)), ["age", "dose"])
+    assert declared is not None
+    assert abs(beyond - 1.5) < 2.0 ** declared.range().exponent
+    with pytest.raises(
+        RangeOverflow, match=r"north: column 'dose' holds a value beyond .* at row 1; no number"
+    ):
+        declared.check(X, Island.from_array(X, name="north"), ["age", "dose"])
 
 
 def test_the_widest_column_counts() -> None:

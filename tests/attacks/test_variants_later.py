@@ -1,7 +1,6 @@
 """A coordinator that lies in a later step, when rows are projected on components that nobody knows.
 
-The shares of a run are used again under new keys: everything that providers compare in a run they must compare
-here as well.
+The shares of a run are used again under new keys: what providers compare in a run they must compare here.
 """
 
 from __future__ import annotations

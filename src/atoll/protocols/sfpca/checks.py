@@ -23,6 +23,7 @@ from hmac import compare_digest
 from typing import NamedTuple
 
 from atoll.crypto import fingerprint
+from atoll.crypto.fingerprint import Pair
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.product import Integers, Ring
@@ -39,7 +40,7 @@ def _moduli() -> tuple[int, ...]:
     return go.family("deep")[-1].moduli
 
 
-_Note = tuple[bytes, list[int], fingerprint.Pair]
+_Note = tuple[bytes, list[int], Pair]
 """As it was read: digest, fingerprints of what was given, and of what was opened."""
 
 
@@ -57,8 +58,8 @@ class Account:
     seen: bytes = b""
     given: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
     sums: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
-    opened_given: fingerprint.Pair = (0, 0)
-    opened_sum: fingerprint.Pair = (0, 0)
+    opened_given: Pair = (0, 0)
+    opened_sum: Pair = (0, 0)
 
     def note(self) -> bytes:
         """What the others of the group are told."""
@@ -134,7 +135,7 @@ class Checks:
         account.opened_sum = self._plus(account.opened_sum, step, opened)
         self.see(group, "opened", step, hashlib.sha256(opened.tobytes()).digest())
 
-    def _plus(self, before: fingerprint.Pair, step: int, words: Integers) -> fingerprint.Pair:
+    def _plus(self, before: Pair, step: int, words: Integers) -> Pair:
         weight, values = self._derived("opened", step), [int(value) for value in go.to_ints(words).flat]
         found = []
         for i, (modulus, z) in enumerate(self._points):

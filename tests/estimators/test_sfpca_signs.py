@@ -6,8 +6,8 @@ components whose four entries add up to at most two) and of the result (2^-44, a
 party), together below 2^-39 of the range.
 
 Where islands hold columns, scores are about the exact mean and have noise of their own: up to 2^-27 of the
-range from each provider. So has the offset that they are compared with; and the noise of the components, 2^-27
-in every entry, meets the mean in one and not in the other.
+range from each provider. So has the offset that they are compared with; and the noise of the components,
+2^-27 in every entry, meets the mean in one and not in the other.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -100,30 +101,38 @@ class Relations:
 
 
 def second_moments(
-    outputs: Any, n: int, R: float, bits: int, prior: Prior, tries: int = 1
+    outputs: Any, n: int, R: float, bits: int, prior: Prior, tries: int = 1, others: Sequence[Any] = ()
 ) -> tuple[np.ndarray, np.ndarray]:
     """X^T X and column sums of n rows of whole numbers in [0, R], from released outputs alone.
 
-    ``outputs``: components, offset, explained variances (divisor n) and the total.
+    ``outputs``: components, offset, explained variances (divisor n) and the total; ``others``: the same of
+    studies on the first columns only.
     """
-    W, offset, values, total = outputs
-    k, m = W.shape
-    U, _, Vt = np.linalg.svd(W)
-    B = np.vstack([U @ Vt[:k], Vt[k:]])  # the nearest orthonormal rows, and a basis of the rest
-    noise, zero = max(2.0**-bits / sqrt(12), 2.0**-52), np.zeros(m)
-    found = Relations(n, m, R / 2)
+    m = outputs[0].shape[1]
+    found, zero = Relations(n, m, R / 2), np.zeros(m)
     for j in range(m):
         found.add(np.zeros((m, m)), np.eye(m)[j], 0.0, prior.sums)
         for i in range(j, m):
             G = np.outer(np.eye(m)[j], np.eye(m)[i])
             found.add(G, zero, n * prior.square * (i == j), prior.squares if i == j else prior.mixed)
+    for one in (outputs, *others):
+        _add_outputs(found, one, R, bits, prior)
+    return found.solved(tries)
+
+
+def _add_outputs(found: Relations, outputs: Any, R: float, bits: int, prior: Prior) -> None:
+    W, offset, values, total = outputs
+    (k, m), n = W.shape, found.n
+    U, _, Vt = np.linalg.svd(W)
+    B = np.vstack([U @ Vt[:k], Vt[k:]])  # the nearest orthonormal rows, and a basis of the rest
+    B = np.hstack([B, np.zeros((m, found.m - m))])
+    noise, none = max(2.0**-bits / sqrt(12), 2.0**-52), np.zeros((found.m, found.m))
     around = offset - W.sum(axis=1) * R / 2
     rest = (total - values.sum()) / max(1, m - k)
     for a in range(k):
-        found.add(np.zeros((m, m)), B[a], n * around[a], 1.5 * n * R * noise)
+        found.add(none, B[a], n * around[a], 1.5 * n * R * noise)
         for d in range(a, m):
             gap = 0.0 if a == d else abs(values[a] - (values[d] if d < k else rest))
             # C = G/n - mean mean^T, and the offset is what is known of the mean along a component.
             width = n * (gap * noise + 2 * R * noise * prior.mean + _DOUBLE)
             found.add(np.outer(B[a], B[d]), -around[a] * B[d], n * values[a] * (a == d), width)
-    return found.solved(tries)

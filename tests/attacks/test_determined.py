@@ -94,6 +94,17 @@ def test_whoever_knows_the_population_fails_below_the_line_and_not_above(
     assert above == 1.0
 
 
+def test_two_studies_below_the_line_do_not_reach_it_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of eight columns, and of seven of them: a run cannot know of the other. Whole numbers that are not the
+    moments fit the relations of both, so that no reduction tells them from the moments."""
+    monkeypatch.setattr("tests.sfpca_runs.fresh_seed", lambda: bytes(32))
+    X, prior, bits = independent(8), knows_population(N, VALUES), 18
+    assert line(Table(8, N, R), Given(bits)) == line(Table(7, N, R), Given(bits)) == 2
+    whole, seven = simulated(X, 1, bits), simulated(X[:, :7], 1, bits)
+    G, _ = second_moments(whole, N, R, bits, prior, 12, [seven])
+    assert np.mean(X.T @ X == G) < 0.2
+
+
 def test_sixteen_runs_of_one_study_give_two_more_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise is drawn once in a run, and anew in the next: it averages out as any noise does."""
     X = independent(4)[:200]

@@ -17,7 +17,7 @@ from tests.sfpca_runs import encrypted
 
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
-from atoll.errors import AtollError, MessageError, RangeOverflow
+from atoll.errors import AtollError, MessageError, ParameterError, RangeOverflow
 from atoll.network import Address
 from atoll.protocols.sfpca import messages as m
 from atoll.protocols.sfpca import openings, parties, protocol
@@ -172,7 +172,8 @@ def test_a_sum_of_an_earlier_step_is_found_out(
     told: list[int] = []
     error, tap = refused(RECIPES[recipe](), liar(again(kind, told)), monkeypatch)
     assert told
-    assert isinstance(error, MessageError | RangeOverflow)
+    # A total of other masks may be wider than its own, or make a total variance that no table has.
+    assert isinstance(error, MessageError | RangeOverflow | ParameterError)
     assert tap.count(m.ReleasedShare) == 0
 
 

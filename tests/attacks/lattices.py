@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -53,6 +54,26 @@ def closest(A: Any, target: Any) -> np.ndarray:
     return np.array(found, dtype=float)
 
 
+def retried(A: Any, target: Any, tries: int) -> np.ndarray:
+    """The best of several reductions, each of the unknowns in another order: a fit shows that it is one."""
+    best, nearest = np.zeros(A.shape[1]), np.inf
+    for turn in range(tries):
+        order = np.random.default_rng(turn).permutation(A.shape[1]) if turn else np.arange(A.shape[1])
+        x = np.empty(A.shape[1])
+        x[order] = closest(A[:, order], target)
+        off = misfit(A, target, x)
+        if off < nearest:
+            best, nearest = x, off
+        if nearest < 1.5:
+            break
+    return best
+
+
+def misfit(A: Any, target: Any, x: np.ndarray) -> float:
+    """How far relations are from their targets, in units of their widths: about one for the truth."""
+    return float(np.sqrt(np.mean(np.square((A @ x - target).astype(float)))))
+
+
 class Relations:
     """Linear relations between second moments G and sums u of n rows, in units of their widths."""
 
@@ -71,37 +92,47 @@ class Relations:
         self.rows.append(row / width)
         self.targets.append((value - constant) / width)
 
-    def solved(self) -> tuple[np.ndarray, np.ndarray]:
-        x = closest(np.array(self.rows), np.array(self.targets, dtype=np.longdouble))
+    def solved(self, tries: int) -> tuple[np.ndarray, np.ndarray]:
+        x = retried(np.array(self.rows), np.array(self.targets, dtype=np.longdouble), tries)
         G = np.zeros((self.m, self.m))
         for value, (i, j) in zip(x[: len(self.pairs)], self.pairs, strict=True):
             G[i, j] = G[j, i] = value
         return G, x[len(self.pairs) :]
 
 
-def second_moments(outputs: Any, n: int, R: float, bits: int, prior: Prior) -> tuple[np.ndarray, np.ndarray]:
+def second_moments(
+    outputs: Any, n: int, R: float, bits: int, prior: Prior, tries: int = 1, others: Sequence[Any] = ()
+) -> tuple[np.ndarray, np.ndarray]:
     """X^T X and column sums of n rows of whole numbers in [0, R], from released outputs alone.
 
-    ``outputs``: components, offset, explained variances (divisor n) and the total.
+    ``outputs``: components, offset, explained variances (divisor n) and the total; ``others``: the same of
+    studies on the first columns only.
     """
-    W, offset, values, total = outputs
-    k, m = W.shape
-    U, _, Vt = np.linalg.svd(W)
-    B = np.vstack([U @ Vt[:k], Vt[k:]])  # the nearest orthonormal rows, and a basis of the rest
-    noise, zero = max(2.0**-bits / sqrt(12), 2.0**-52), np.zeros(m)
-    found = Relations(n, m, R / 2)
+    m = outputs[0].shape[1]
+    found, zero = Relations(n, m, R / 2), np.zeros(m)
     for j in range(m):
         found.add(np.zeros((m, m)), np.eye(m)[j], 0.0, prior.sums)
         for i in range(j, m):
             G = np.outer(np.eye(m)[j], np.eye(m)[i])
             found.add(G, zero, n * prior.square * (i == j), prior.squares if i == j else prior.mixed)
+    for one in (outputs, *others):
+        _add_outputs(found, one, R, bits, prior)
+    return found.solved(tries)
+
+
+def _add_outputs(found: Relations, outputs: Any, R: float, bits: int, prior: Prior) -> None:
+    W, offset, values, total = outputs
+    (k, m), n = W.shape, found.n
+    U, _, Vt = np.linalg.svd(W)
+    B = np.vstack([U @ Vt[:k], Vt[k:]])  # the nearest orthonormal rows, and a basis of the rest
+    B = np.hstack([B, np.zeros((m, found.m - m))])
+    noise, none = max(2.0**-bits / sqrt(12), 2.0**-52), np.zeros((found.m, found.m))
     around = offset - W.sum(axis=1) * R / 2
     rest = (total - values.sum()) / max(1, m - k)
     for a in range(k):
-        found.add(np.zeros((m, m)), B[a], n * around[a], 1.5 * n * R * noise)
+        found.add(none, B[a], n * around[a], 1.5 * n * R * noise)
         for d in range(a, m):
             gap = 0.0 if a == d else abs(values[a] - (values[d] if d < k else rest))
             # C = G/n - mean mean^T, and the offset is what is known of the mean along a component.
             width = n * (gap * noise + 2 * R * noise * prior.mean + _DOUBLE)
             found.add(np.outer(B[a], B[d]), -around[a] * B[d], n * values[a] * (a == d), width)
-    return found.solved()

@@ -7,6 +7,7 @@ it all sums and second moments come back.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -21,6 +22,7 @@ from atoll.protocols.pca.determined import Given, Table, line
 from atoll.protocols.pca.sfpca import digits as released_digits
 from atoll.protocols.pca.sfpca.parameters import SFPCAParameters
 from atoll.protocols.pca.sfpca.recipes.direct import direct
+from atoll.secret_matrices.simulated import Simulated
 
 N, R = 910, 3
 VALUES = np.arange(R + 1)
@@ -50,12 +52,12 @@ def simulated(X: np.ndarray, k: int, digits: Any) -> Any:
         whole = offset[:, 0] * found.offset_factor * unit
         return components, whole, found.values[:k] * unit**2, found.total_variance * unit**2
 
-    return simulate(program, [X[:400], X[400:]], exponent=2)[0]
+    return simulate(program, [X[: len(X) // 2], X[len(X) // 2 :]], exponent=2)[0]
 
 
-def found_again(X: np.ndarray, outputs: Any, bits: int, prior: Any) -> float:
+def found_again(X: np.ndarray, outputs: Any, bits: int, prior: Any, tries: int = 1) -> float:
     """The part of the second moments and sums that the attack finds."""
-    G, u = second_moments(outputs, len(X), R, bits, prior)
+    G, u = second_moments(outputs, len(X), R, bits, prior, tries)
     return float(np.mean(np.append((X.T @ X == G).ravel(), X.sum(axis=0) == u)))
 
 
@@ -77,17 +79,49 @@ def test_fewer_digits_hide_the_moments_that_full_ones_give_away() -> None:
     assert found_again(X, simulated(X, 2, 16), 16, ignorant(N, R)) < 0.2
 
 
-@pytest.mark.parametrize(("columns", "digits", "bits", "beyond"), [(12, None, 26, 2), (8, 20, 20, 1)])
+@pytest.mark.parametrize(("columns", "digits", "bits"), [(12, None, 26), (8, 20, 20)])
 def test_whoever_knows_the_population_fails_below_the_line_and_not_above(
-    columns: int, digits: Any, bits: int, beyond: int
+    columns: int, digits: Any, bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The count is on the safe side: the attack begins one or two components beyond it."""
+    """One reduction of 12 columns succeeds about every third time, for some signs and noise and not for
+    others. Whoever tries several orders of the unknowns knows from the fit when it has succeeded."""
+    monkeypatch.setattr("tests.support.sfpca_runs.fresh_seed", lambda: bytes(32))
     X, prior = independent(columns), knows_population(N, VALUES)
     at = line(Table(columns, N, R), Given(bits))
-    below = found_again(X, simulated(X, at - 1, digits), bits, prior)
-    above = found_again(X, simulated(X, at + beyond, digits), bits, prior)
+    below = found_again(X, simulated(X, at - 1, digits), bits, prior, tries=12)
+    above = found_again(X, simulated(X, at + 1, digits), bits, prior, tries=12)
     assert below < 0.2
     assert above == 1.0
+
+
+def test_two_studies_below_the_line_do_not_reach_it_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of eight columns, and of seven of them: a run cannot know of the other. Whole numbers that are not the
+    moments fit the relations of both, so that no reduction tells them from the moments."""
+    monkeypatch.setattr("tests.support.sfpca_runs.fresh_seed", lambda: bytes(32))
+    X, prior, bits = independent(8), knows_population(N, VALUES), 18
+    assert line(Table(8, N, R), Given(bits)) == line(Table(7, N, R), Given(bits)) == 2
+    whole, seven = simulated(X, 1, bits), simulated(X[:, :7], 1, bits)
+    G, _ = second_moments(whole, N, R, bits, prior, 12, [seven])
+    assert np.mean(X.T @ X == G) < 0.2
+
+
+def test_sixteen_runs_of_one_study_give_two_more_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise is drawn once in a run, and anew in the next: it averages out as any noise does."""
+    X = independent(4)[:200]
+    exact = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:1]
+    runs = []
+    for seed in range(64):
+        monkeypatch.setattr("tests.support.sfpca_runs.simulated", partial(machine_with, seed))
+        W = simulated(X, 1, 20)[0]
+        runs.append(W * np.sign(W @ exact.T))
+    off = np.array(runs)[:, 0] - exact
+    one, sixteen = np.sqrt(np.mean(off**2)), np.sqrt(np.mean(off.reshape(4, 16, 4).mean(axis=1) ** 2))
+    assert 2.0**-20 * 0.3 < one < 2.0**-20 * 0.5  # of two providers: sqrt(2 / 12)
+    assert 2 < one / sixteen < 8
+
+
+def machine_with(seed: int, parties: int, _: int = 0) -> Any:
+    return Simulated(parties, np.random.default_rng(seed).random)
 
 
 # ---- the same with everything encrypted ----

@@ -18,6 +18,7 @@ from msgspec import structs
 from tests.contract.test_roles import Tap
 from tests.support.examples import Example, summation
 
+import atoll
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, encode
 from atoll.crypto import shamir
@@ -431,3 +432,17 @@ def test_beyond_a_hundred_neighbours_compare() -> None:
     sent = [decoder.decode(data) for _, data in tap.outboxes[Address("island-1", "contributor")]]
     assert sum(isinstance(message, Compared) for message in sent) == 100
     assert not any(isinstance(message, Unmasking) for message in sent)
+
+
+def test_contributors_refuse_a_later_sum_over_fewer_islands_also_if_the_receiver_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that forgets who was in the mean gets no covariance without one of them."""
+    rng = np.random.default_rng(0)
+    tables = {f"i{i}": rng.normal(size=(20, 3)) for i in range(5)}
+    options: dict[str, Any] = {"secure_sum": "masks", "dropouts": 1, "accept_determined": True}
+    monkeypatch.setattr(RecoverableMasks, "require", lambda *_: None)
+    for dies_at in (26, 34):  # its keys of the second sum are due, or its backups
+        late = LocalEngine(faults=Faults(crash={"i3/provider": dies_at}))
+        with pytest.raises(MessageError, match="names 4 of 5 contributors where 5 must stay"):
+            atoll.PCA(2, engine=late, **options).fit(tables)

@@ -9,8 +9,9 @@ value. The fingerprints are taken with a secret that the providers drew together
 know, so that they can be taken as messages come and go, and nothing has to be kept.
 
 A wrong sum passes with probability below 2^-80: each modulus has two independent fingerprints, and
-(coefficients and powers; see go/product/fingerprint.go) one is met by chance with 2^-40 at most. All messages
-since the last comparison are added up with random factors.
+(coefficients and powers; see go/product/fingerprint.go) one is met by chance with 2^-40 at most. Opened
+matrices are whole numbers: their fingerprints are taken modulo two primes that are part of the secret. All
+messages since the last comparison are added up with random factors.
 """
 
 from __future__ import annotations
@@ -21,22 +22,26 @@ from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import NamedTuple
 
+from atoll.crypto import fingerprint
+from atoll.crypto.fingerprint import Pair
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.product import Integers, Ring
 from atoll.errors import MessageError
 from atoll.secret_matrices.machine import Group
 
-_PRIME = 2**127 - 1
-"""For opened matrices, which are whole numbers."""
-_DIGEST, _RESIDUE, _OPENED = 32, 7, 16
-NOTE_BYTES = _DIGEST + go.POINTS * 8 * _RESIDUE + _OPENED
+_DIGEST, _RESIDUE, _OPENED = 32, 7, 8
+NOTE_BYTES = _DIGEST + go.POINTS * 8 * _RESIDUE + 2 * _OPENED
 """Of one group's account."""
 
 
 def _moduli() -> tuple[int, ...]:
     """All rings use the first of these."""
     return go.family("deep")[-1].moduli
+
+
+_Note = tuple[bytes, list[int], Pair]
+"""As it was read: digest, fingerprints of what was given, and of what was opened."""
 
 
 class Circle(NamedTuple):
@@ -53,13 +58,13 @@ class Account:
     seen: bytes = b""
     given: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
     sums: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
-    opened_given: int = 0
-    opened_sum: int = 0
+    opened_given: Pair = (0, 0)
+    opened_sum: Pair = (0, 0)
 
     def note(self) -> bytes:
         """What the others of the group are told."""
         residues = b"".join(value.to_bytes(_RESIDUE, "little") for value in self.given)
-        return self.seen + residues + self.opened_given.to_bytes(_OPENED, "little")
+        return self.seen + residues + fingerprint.to_bytes([self.opened_given])
 
 
 class Checks:
@@ -68,7 +73,8 @@ class Checks:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._map = go.Fingerprint(self._derived("map", 0))
-        self._power = int.from_bytes(self._derived("power", 0)[:_OPENED], "little") % _PRIME
+        # Of opened matrices, which are whole numbers: multiples of a prime that is known would pass.
+        self._points = fingerprint.points(self._derived("points", 0))
         self._seen: dict[Circle, bytes] = {}
         self.accounts: dict[Circle, Account] = {}
 
@@ -125,16 +131,19 @@ class Checks:
     def open(self, group: Group, step: int, own: Integers, opened: Integers) -> None:
         """Book an opened matrix, the sum of everybody's shares as whole numbers."""
         account = self.account(group)
-        weight = int.from_bytes(self._derived("opened", step)[:_OPENED], "little")
-        account.opened_given = (account.opened_given + weight * self._of_integers(own)) % _PRIME
-        account.opened_sum = (account.opened_sum + weight * self._of_integers(opened)) % _PRIME
+        account.opened_given = self._plus(account.opened_given, step, own)
+        account.opened_sum = self._plus(account.opened_sum, step, opened)
         self.see(group, "opened", step, hashlib.sha256(opened.tobytes()).digest())
 
-    def _of_integers(self, words: Integers) -> int:
-        total = 0
-        for value in go.to_ints(words).flat:
-            total = (total * self._power + int(value)) % _PRIME
-        return total
+    def _plus(self, before: Pair, step: int, words: Integers) -> Pair:
+        weight, values = self._derived("opened", step), [int(value) for value in go.to_ints(words).flat]
+        found = []
+        for i, (modulus, z) in enumerate(self._points):
+            total = 0
+            for value in values:
+                total = (total * z + value) % modulus
+            found.append(total * int.from_bytes(weight[8 * i : 8 * i + 8], "little") % modulus)
+        return fingerprint.plus(self._points, [before, (found[0], found[1])])
 
     # ---- comparing ----
 
@@ -162,22 +171,22 @@ class Checks:
                 (total - value) % _moduli()[i // go.POINTS] == 0
                 for i, (total, value) in enumerate(zip(totals, own.sums, strict=True))
             )
-            opened = sum(value for _, _, value in theirs.values())
-            if not right or (opened - own.opened_sum) % _PRIME:
+            opened = fingerprint.plus(self._points, [pair for _, _, pair in theirs.values()])
+            if not right or opened != own.opened_sum:
                 raise MessageError(
                     f"{coordinator} sent {me} a sum that is not that of the providers' parts",
                     hint="nothing more was opened; the coordinator, or a provider's account, is wrong",
                 )
         self.accounts = {}
 
-    def _split(self, name: str, note: bytes) -> dict[Circle, tuple[bytes, list[int], int]]:
+    def _split(self, name: str, note: bytes) -> dict[Circle, _Note]:
         due = [circle for circle in self.accounts if name in circle.group]
         if len(note) != NOTE_BYTES * len(due):
             raise MessageError(f"{name} compares {len(note)} bytes where {NOTE_BYTES * len(due)} were due")
         return {circle: _read(note[i * NOTE_BYTES : (i + 1) * NOTE_BYTES]) for i, circle in enumerate(due)}
 
 
-def _read(note: bytes) -> tuple[bytes, list[int], int]:
-    residues = note[_DIGEST:-_OPENED]
+def _read(note: bytes) -> _Note:
+    residues = note[_DIGEST : -2 * _OPENED]
     given = [int.from_bytes(residues[i : i + _RESIDUE], "little") for i in range(0, len(residues), _RESIDUE)]
-    return note[:_DIGEST], given, int.from_bytes(note[-_OPENED:], "little")
+    return note[:_DIGEST], given, fingerprint.from_bytes(note[-2 * _OPENED :], 1)[0]

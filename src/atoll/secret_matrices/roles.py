@@ -391,6 +391,8 @@ class Provider(_Party):
         plan, step = course.plan, course.step
         while step not in self._totals:
             message = await self.net.receive(MaskedTotal, self.coordinator)
+            if message.step in self._totals:  # one to compute with, one to compare
+                raise MessageError(f"{self.coordinator} sent a masked total twice, at step {message.step}")
             self._totals[message.step] = message.body
         if not isinstance(self._totals[step], Total):
             self._totals[step] = await self.net.compute(

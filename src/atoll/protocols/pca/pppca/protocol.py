@@ -227,7 +227,6 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     _check_rows(n, p.n_components, d)
     outputs.check_outputs(study, p, n, d)
     present = sums.present
-    sums.require(present)
     staying = [address for address in providers if address in present]
     islands = tuple(address.party for address in staying)
     await net.broadcast(staying, JointMean(n, islands if may_leave(study) else None, mean))

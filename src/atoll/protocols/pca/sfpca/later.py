@@ -19,6 +19,7 @@ from atoll import codec
 from atoll.data.island import Island, Matrix
 from atoll.errors import MessageError, SchemaError
 from atoll.network import Network, Record
+from atoll.protocols.agreement import compare
 from atoll.protocols.base import Learned, Outputs, Protocol, learned
 from atoll.protocols.checked import check_counts
 from atoll.protocols.pca.released import PROVIDER
@@ -100,6 +101,7 @@ async def _provider(
         await net.send(hub, RowCount(0 if X is None else len(X)))
         rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
         check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
+        await compare(net, "the rows to be projected", rows, providers)
         await machine.set_up(("deep",))
     return await _steps(study, machine, kept, rows, X)
 

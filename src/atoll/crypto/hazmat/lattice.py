@@ -224,12 +224,14 @@ def coefficients(ciphertext: bytes) -> tuple[memoryview, int]:
     return memoryview(ciphertext)[HEADER_BYTES:], row.cipher_bytes
 
 
-def key_rows(key: bytes) -> list[tuple[int, bytes]]:
-    """The residues of a public key or key share: for every prime those of all polynomials, 7 bytes each."""
+def key_residues(key: bytes) -> tuple[memoryview, int, tuple[int, ...]]:
+    """The residues of a public key or key share, 7 bytes each, how many stand together, and the primes.
+
+    For every polynomial so many residues modulo the first prime, as many modulo the second, and so on.
+    """
     row, facts = _row(key), inspect(key, for_tests=True)
     at = HEADER_BYTES + SEED_BYTES + (facts.count * _KEY_ID_BYTES if facts.kind == PUBLIC_KEY else 0)
-    polynomials = np.frombuffer(key, np.uint8, offset=at).reshape(facts.width, len(row.primes), -1)
-    return [(prime, polynomials[:, i].tobytes()) for i, prime in enumerate(row.primes)]
+    return memoryview(key)[at:], row.degree, tuple(row.primes)
 
 
 def key_reference(key: bytes) -> bytes:

@@ -5,9 +5,9 @@
 // of its parts. Two vectors of length L that differ modulo p have the same one at
 // a random z with probability at most L/p: the difference is a polynomial with at
 // most L roots. Fingerprints come in pairs, at two points drawn apart: (L/p)^2 is
-// less than 2^-70 for a million residues modulo the smallest prime of a lattice key
-// (54 bits), and less than 2^-76 for a million integers modulo two primes of 61 bits.
-// One point would leave 2^-40.
+// less than 2^-73 for the longest lattice keys (2^17 residues modulo a prime of 54
+// bits, 2^18 modulo one of 56) and less than 2^-76 for a million integers modulo two
+// primes of 61 bits. One point alone would leave 2^-36 and 2^-40.
 package fingerprint
 
 import (
@@ -37,7 +37,7 @@ const (
 // drawn after the vectors were fixed, is for the caller to see to.
 type Point struct{ Modulus, Z uint64 }
 
-// Pair is the two points of one vector's fingerprints, or the fingerprints.
+// Pair is the two points of one vector's fingerprints, or these themselves.
 type Pair[T any] [2]T
 
 // Evaluate gives the fingerprints of the little-endian integers of `size` bytes that

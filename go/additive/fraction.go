@@ -63,27 +63,34 @@ func (t *turn) addValue(low, middle, high uint64) {
 
 // addBit adds 2^bit of the 384-bit integer behind t.
 func (t *turn) addBit(bit int) {
-	var o turn
-	o[bit/64] = 1 << (bit % 64)
-	t.add(&o)
+	carry := uint64(1) << (bit % 64)
+	for w := bit / 64; w < len(t); w++ {
+		t[w], carry = bits.Add64(t[w], carry, 0)
+	}
 }
 
-// pack writes the top size bytes of t, rounded to nearest.
-func (t turn) pack(out []byte, size int) {
+// pack writes the top size bytes of t, at least eight, rounded to nearest; t is
+// used up.
+func (t *turn) pack(out []byte, size int) {
 	t.addBit(384 - 8*size - 1)
-	var bytes [48]byte
-	for w, word := range t {
-		binary.LittleEndian.PutUint64(bytes[8*w:], word)
+	out = out[:size]
+	// The lowest word may be cut; what is written above it is written over.
+	first, at := len(t)-(size+7)/8, (size-1)%8+1
+	binary.LittleEndian.PutUint64(out, t[first]>>(64-8*at))
+	for _, word := range t[first+1:] {
+		binary.LittleEndian.PutUint64(out[at:], word)
+		at += 8
 	}
-	copy(out[:size], bytes[48-size:])
 }
 
 // unpack reads what pack wrote.
 func unpack(in []byte, size int) (t turn) {
-	var bytes [48]byte
-	copy(bytes[48-size:], in[:size])
-	for w := range t {
-		t[w] = binary.LittleEndian.Uint64(bytes[8*w:])
+	in = in[:size]
+	first, at := len(t)-(size+7)/8, (size-1)%8+1
+	t[first] = binary.LittleEndian.Uint64(in) << (64 - 8*at)
+	for w := first + 1; w < len(t); w++ {
+		t[w] = binary.LittleEndian.Uint64(in[at:])
+		at += 8
 	}
 	return t
 }
@@ -104,7 +111,9 @@ func withinQuarter(below uint64) bool {
 
 // residuesOf is the inverse of pack for whole polynomials: round(C·Q/2^w) modulo
 // every prime, for the w-bit integers C. With r = C·Q mod 2^w, centred, that is
-// -(r·2^-w) mod q_i, because Q vanishes modulo q_i.
+// -(r·2^-w) mod q_i, because Q vanishes modulo q_i. The factors are in Montgomery
+// form: sums of a few products are below 2^64·2^64, and one reduction takes both
+// out of it.
 func (ctx *context) residuesOf(packed []byte, out poly) {
 	size, words := ctx.CipherBytes, len(ctx.modulus)
 	var c, r [6]uint64
@@ -112,16 +121,18 @@ func (ctx *context) residuesOf(packed []byte, out poly) {
 		t := unpack(packed[j*size:], size)
 		copy(c[:words], t[6-words:])
 		lowProduct(c[:words], ctx.modulus, r[:words])
-		negative := r[words-1] >> 63
+		negative := -(r[words-1] >> 63)
 		for i, sub := range ctx.rings {
-			high, low := uint64(0), negative
+			high, low := uint64(0), negative&ctx.unit[i]
 			for w, constant := range ctx.lift[i] {
 				h, l := bits.Mul64(r[w], constant)
 				var carry uint64
 				low, carry = bits.Add64(low, l, 0)
 				high += h + carry
 			}
-			out[i*ctx.n+j] = bits.Rem64(high, low, sub.Modulus)
+			// high is below words·q, and what is taken off below q.
+			multiple, _ := bits.Mul64(low*sub.MRedConstant, sub.Modulus)
+			out[i*ctx.n+j] = ring.BRedAdd(high+sub.Modulus-multiple, sub.Modulus, sub.BRedConstant)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package additive
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 
 	"atoll/core/fault"
 	"atoll/core/parallel"
@@ -170,7 +171,8 @@ func OpenPublic(message []byte, insecure bool) (*PublicKey, error) {
 		copy(key.members[i][:], body[SeedBytes+i*keyIDSize:])
 	}
 	reference := seed(body[:SeedBytes])
-	key.a = ctx.reference(reference)
+	key.a = ctx.common(reference)
+	ctx.montgomery(key.a)
 	polynomials := body[SeedBytes+h.count*keyIDSize:]
 	for j := range h.width {
 		b := ctx.newPoly()
@@ -208,7 +210,7 @@ func OpenSecret(message []byte, insecure bool) (*SecretKey, error) {
 
 // halves writes b_j = -a·s_j + e'_j in the NTT domain for every j < width.
 func (ctx *context) halves(from, reference seed, width int, out []byte) error {
-	a := ctx.reference(reference)
+	a := ctx.common(reference)
 	scratches := ctx.take(parallel.Workers(width))
 	defer ctx.put(scratches)
 	return parallel.Run(width, func(worker, j int) error {
@@ -219,11 +221,9 @@ func (ctx *context) halves(from, reference seed, width int, out []byte) error {
 		binomial(derive(from, domainKeyError, number(j)), s)
 		ctx.residues(s.small, s.poly)
 		for i, r := range ctx.rings {
-			row, other := ctx.row(s.poly, i), ctx.row(secret, i)
+			row := ctx.row(s.poly, i)
 			r.NTT(row, row)
-			// Both factors are in Montgomery form: take the secret out of it.
-			r.IMForm(other, other)
-			r.MulCoeffsMontgomeryThenSub(ctx.row(a, i), other, row)
+			r.MulCoeffsMontgomeryThenSub(ctx.row(a, i), ctx.row(secret, i), row)
 		}
 		ctx.packResidues(s.poly, out[j*ctx.polyBytes():])
 		return nil
@@ -235,13 +235,12 @@ func (ctx *context) expandSecret(from seed, j int, s *scratch, out poly) {
 	ctx.transform(s.small, out)
 }
 
-// reference expands the common polynomial a.
-func (ctx *context) reference(from seed) poly {
+// common expands the common polynomial a from the reference.
+func (ctx *context) common(reference seed) poly {
 	scratches := ctx.take(1)
 	defer ctx.put(scratches)
 	a := ctx.newPoly()
-	ctx.uniform(derive(from, domainCommon), scratches[0], a)
-	ctx.montgomery(a)
+	ctx.uniform(derive(reference, domainCommon), scratches[0], a)
 	return a
 }
 
@@ -269,26 +268,34 @@ func writeSecret(h header, from seed, out []byte) {
 
 func (ctx *context) polyBytes() int { return len(ctx.rings) * ctx.n * residueBytes }
 
+// packResidues writes eight bytes for each residue, of which the next one's take
+// over the last.
 func (ctx *context) packResidues(p poly, out []byte) {
-	for j, value := range p {
-		place := out[j*residueBytes : (j+1)*residueBytes]
-		for k := range place {
-			place[k] = byte(value >> (8 * k))
-		}
+	last := len(p) - 1
+	for j, value := range p[:last] {
+		binary.LittleEndian.PutUint64(out[j*residueBytes:], value)
 	}
+	var room [8]byte
+	binary.LittleEndian.PutUint64(room[:], p[last])
+	copy(out[last*residueBytes:], room[:residueBytes])
 }
 
 func (ctx *context) unpackResidues(in []byte, p poly) error {
-	for j := range p {
-		place := in[j*residueBytes : (j+1)*residueBytes]
-		value := uint64(0)
-		for k := range place {
-			value |= uint64(place[k]) << (8 * k)
+	const mask = 1<<(8*residueBytes) - 1
+	in = in[:len(p)*residueBytes]
+	last := len(p) - 1
+	for j := range p[:last] {
+		p[j] = binary.LittleEndian.Uint64(in[j*residueBytes:]) & mask
+	}
+	p[last] = binary.LittleEndian.Uint64(in[len(in)-8:]) >> (64 - 8*residueBytes)
+	var beyond uint64
+	for i, r := range ctx.rings {
+		for _, value := range ctx.row(p, i) {
+			beyond |= r.Modulus - 1 - value
 		}
-		if value >= ctx.rings[j/ctx.n].Modulus {
-			return fault.New(fault.Message, "a key has a residue beyond its modulus")
-		}
-		p[j] = value
+	}
+	if beyond>>63 != 0 {
+		return fault.New(fault.Message, "a key has a residue beyond its modulus")
 	}
 	return nil
 }

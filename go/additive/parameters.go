@@ -78,7 +78,8 @@ type context struct {
 	inverse  []uint64    // (Q/q_i)^-1 mod q_i, Montgomery form
 	fraction [][6]uint64 // floor(2^384/q_i)
 	modulus  []uint64    // Q as words, as many as a wire coefficient has
-	lift     [][]uint64  // -2^(64(w-words)) mod q_i for word w
+	lift     [][]uint64  // -2^(64(w-words)) mod q_i for word w, Montgomery form
+	unit     []uint64    // 1 mod q_i, Montgomery form
 	scratch  sync.Pool
 }
 
@@ -151,7 +152,10 @@ func (ctx *context) addPrime(q, prime *big.Int, words int) {
 
 	lift := make([]uint64, words)
 	step := new(big.Int).ModInverse(new(big.Int).Lsh(big.NewInt(1), 64), prime)
-	power := big.NewInt(-1)
+	unit := new(big.Int).Lsh(big.NewInt(1), 64)
+	unit.Mod(unit, prime)
+	ctx.unit = append(ctx.unit, unit.Uint64())
+	power := new(big.Int).Neg(unit)
 	for w := words - 1; w >= 0; w-- {
 		power.Mul(power, step).Mod(power, prime)
 		lift[w] = power.Uint64()

@@ -1,9 +1,8 @@
 package product
 
 import (
-	"math/bits"
-
 	"atoll/core/fault"
+	"atoll/core/fingerprint"
 	"atoll/core/parallel"
 	"atoll/core/vector"
 )
@@ -85,24 +84,13 @@ func (f *Fingerprint) limb(out []uint64, r *Ring, l int, data []byte, count int)
 			return errLarge()
 		}
 		for p := range Points {
-			high, low := inner(part, f.coefficients[p][:len(part)])
+			// Of 2^12 products of 104 bits: no overflow.
+			high, low := fingerprint.Inner(part, f.coefficients[p][:len(part)])
 			sums[p] = addMod(mulMod(sums[p], f.power[p], q, constant), reduce128(high, low, q, constant), q)
 		}
 	}
 	copy(out, sums[:])
 	return nil
-}
-
-// inner is the sum of products of 52-bit numbers, at most 2^12 of them: no overflow.
-func inner(x, y []uint64) (high, low uint64) {
-	y = y[:len(x)]
-	for i := range x {
-		h, l := bits.Mul64(x[i], y[i])
-		var carry uint64
-		low, carry = bits.Add64(low, l, 0)
-		high += h + carry
-	}
-	return high, low
 }
 
 // join adds up the blocks, each some chunks further than the one before.

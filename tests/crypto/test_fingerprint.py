@@ -25,6 +25,24 @@ def test_a_fingerprint_is_the_polynomial_at_the_point(size: int, n: int, seed: i
     assert fingerprint.evaluate(data, size, at) == (plain(values, at[0]), plain(values, at[1]))
 
 
+@given(st.integers(1, 20), st.integers(1, 600), st.integers(1, 5), st.integers(1, 3), st.integers(0, 2**32))
+def test_vectors_that_take_turns_have_the_fingerprints_of_each(
+    size: int, together: int, rows: int, turns: int, seed: int
+) -> None:
+    data = np.random.default_rng(seed).bytes(size * together * rows * turns)
+    at = [fingerprint.points(bytes([row]) * 32) for row in range(rows)]
+    step = size * together
+    apart = [
+        b"".join(data[i : i + step] for i in range(row * step, len(data), rows * step)) for row in range(rows)
+    ]
+    assert fingerprint.evaluate_rows(data, size, together, at) == [
+        fingerprint.evaluate(part, size, pair) for part, pair in zip(apart, at, strict=True)
+    ]
+    for other, pairs in ((together + 1, at), (together, [*at, *at, *at, *at])):
+        with pytest.raises(ParameterError):
+            fingerprint.evaluate_rows(data[: size * together * rows], size, other, pairs)
+
+
 def test_fingerprints_add_as_the_vectors_do() -> None:
     rng = np.random.default_rng(0)
     parts = rng.integers(0, 2**50, (5, 1000), dtype=np.uint64)

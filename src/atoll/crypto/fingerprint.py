@@ -26,7 +26,8 @@ _WORD_BYTES: Final = 8
 _BASES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 golib.declare("""
-int32_t atoll_fingerprint(uint8_t*, uint64_t, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
+int32_t atoll_fingerprint(uint8_t*, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t*, uint64_t*, char*,
+    uint64_t);
 """)
 
 
@@ -37,10 +38,11 @@ class Point(NamedTuple):
     z: int
 
 
+Points = tuple[Point, Point]
 Pair = tuple[int, int]
 
 
-def points_modulo(prime: int, coin: bytes) -> tuple[Point, Point]:
+def points_modulo(prime: int, coin: bytes) -> Points:
     """Two points modulo a prime, for vectors of residues modulo it."""
     drawn = (randomness.expand(coin, 16, "atoll/fingerprint/point/1", prime, i) for i in range(2))
     first, second = (Point(prime, int.from_bytes(data, "little") % prime) for data in drawn)
@@ -48,7 +50,7 @@ def points_modulo(prime: int, coin: bytes) -> tuple[Point, Point]:
 
 
 @functools.lru_cache(maxsize=16)
-def points(coin: bytes) -> tuple[Point, Point]:
+def points(coin: bytes) -> Points:
     """Two points modulo two primes of 61 bits, for vectors of integers.
 
     The primes are drawn too: integers that differ by a multiple of a fixed prime would pass.
@@ -78,15 +80,20 @@ def _passes(n: int, base: int, odd: int, twos: int) -> bool:
     return x in (1, n - 1) or any((x := x * x % n) == n - 1 for _ in range(twos - 1))
 
 
-def evaluate(data: bytes | memoryview, size: int, at: tuple[Point, Point]) -> Pair:
+def evaluate(data: bytes | memoryview, size: int, at: Points) -> Pair:
     """The fingerprints of the little-endian integers of ``size`` bytes in ``data``, at two points."""
-    where = golib.ffi.new("uint64_t[4]", [number for point in at for number in point])
-    found = golib.ffi.new("uint64_t[2]")
-    golib.call("atoll_fingerprint", *golib.bytes_in(data), size, where, found)
-    return int(found[0]), int(found[1])
+    return evaluate_rows(data, size, len(data) // size, [at])[0]
 
 
-def plus(at: tuple[Point, Point], parts: Iterable[Pair]) -> Pair:
+def evaluate_rows(data: bytes | memoryview, size: int, count: int, at: Sequence[Points]) -> list[Pair]:
+    """The same for vectors that take turns: ``count`` integers of each one, and over again."""
+    where = golib.ffi.new("uint64_t[]", [number for pair in at for point in pair for number in point])
+    found = golib.ffi.new("uint64_t[]", 2 * len(at))
+    golib.call("atoll_fingerprint", *golib.bytes_in(data), size, count, len(at), where, found)
+    return [(int(found[2 * i]), int(found[2 * i + 1])) for i in range(len(at))]
+
+
+def plus(at: Points, parts: Iterable[Pair]) -> Pair:
     """What fingerprints add up to."""
     columns = list(zip(*parts, strict=True))
     return sum(columns[0]) % at[0].modulus, sum(columns[1]) % at[1].modulus

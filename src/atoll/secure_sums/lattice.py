@@ -219,9 +219,7 @@ class Lattice(SecureSum):
         whole = await self.net.compute(_key_fingerprints, public, coin)
         told = await self._compare("the key's fingerprints", coin, fingerprint.to_bytes(own))
         parts = [fingerprint.from_bytes(note, len(own)) for note in told]
-        primes = [prime for prime, _ in lattice.key_rows(public)]
-        for k, prime in enumerate(primes):
-            at = fingerprint.points_modulo(prime, coin)
+        for k, at in enumerate(_key_points(self._plan.parameters.primes, coin)):
             if fingerprint.plus(at, (part[k] for part in parts)) != whole[k]:
                 raise MessageError("the receiver's key is not the sum of all key shares", hint=_NO_KEY)
 
@@ -297,12 +295,14 @@ class Lattice(SecureSum):
         return digest.digest()
 
 
+def _key_points(primes: Sequence[int], coin: bytes) -> list[fingerprint.Points]:
+    return [fingerprint.points_modulo(prime, coin) for prime in primes]
+
+
 def _key_fingerprints(key: bytes, coin: bytes) -> list[fingerprint.Pair]:
     """One pair for every prime."""
-    return [
-        fingerprint.evaluate(residues, lattice.RESIDUE_BYTES, fingerprint.points_modulo(prime, coin))
-        for prime, residues in lattice.key_rows(key)
-    ]
+    residues, together, primes = lattice.key_residues(key)
+    return fingerprint.evaluate_rows(residues, lattice.RESIDUE_BYTES, together, _key_points(primes, coin))
 
 
 def _fingerprints(ciphertext: bytes, coin: bytes) -> fingerprint.Pair:

@@ -13,6 +13,7 @@ child that inherits the loaded library gets an error instead; a spawned one load
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import threading
@@ -36,7 +37,7 @@ from atoll.errors import (
     RunError,
 )
 
-ABI_VERSION: Final = 2
+ABI_VERSION: Final = 3
 _PROBLEM_BYTES: Final = 512
 _SUFFIX = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
 LIBRARY_PATH: Final = Path(__file__).resolve().parents[2] / "_native" / f"libatoll.{_SUFFIX}"
@@ -60,6 +61,10 @@ int32_t atoll_abi_version(void);
 int32_t atoll_release(uint64_t id, char* problem, uint64_t capacity);
 uint64_t atoll_live_handles(void);
 """)
+
+_bytes_without_contents = ctypes.pythonapi.PyBytes_FromStringAndSize
+_bytes_without_contents.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t)
+_bytes_without_contents.restype = ctypes.py_object
 
 _lock = threading.Lock()
 _library: Any = None
@@ -140,6 +145,15 @@ def bytes_out(size: int) -> Room:
     """An array for the library to fill, its pointer and its length."""
     room = np.empty(size, dtype=np.uint8)
     return room, ffi.from_buffer("uint8_t[]", room, require_writable=True), size
+
+
+def bytes_new(size: int) -> tuple[bytes, Any, int]:
+    """Bytes for the library to fill before anybody else has them, their pointer and their length.
+
+    What Python's interface for C allows of bytes made without contents; an array would be copied.
+    """
+    room: bytes = _bytes_without_contents(None, size)
+    return room, ffi.from_buffer("uint8_t[]", room), size
 
 
 def words_in(words: npt.NDArray[np.uint64]) -> tuple[Any, int]:

@@ -168,7 +168,7 @@ def keygen(
     secret, public = _room(_SECRET_KEY, row, width, flags), _room(PUBLIC_KEY, row, width, flags)
     seeds = golib.bytes_in(_seed(seed))
     golib.call("atoll_additive_keygen", row.id, width, flags, *seeds, *secret[1:], *public[1:])
-    return KeyPair(secret[0].tobytes(), public[0].tobytes())
+    return KeyPair(secret[0], public[0])
 
 
 def key_share(
@@ -188,7 +188,7 @@ def key_share(
     secret, share = _room(_SECRET_SHARE, row, width, flags), _room(_KEY_SHARE, row, width, flags)
     common, own = golib.bytes_in(_seed(reference)), golib.bytes_in(_seed(seed))
     golib.call("atoll_additive_key_share", row.id, width, flags, *common, *own, *secret[1:], *share[1:])
-    return KeyPair(secret[0].tobytes(), share[0].tobytes())
+    return KeyPair(secret[0], share[0])
 
 
 def aggregate(shares: Sequence[bytes], *, for_tests: bool = False) -> bytes:
@@ -198,9 +198,9 @@ def aggregate(shares: Sequence[bytes], *, for_tests: bool = False) -> bytes:
     flags = _flags(for_tests)
     first = inspect(shares[0], for_tests=for_tests)
     size = _size(PUBLIC_KEY, first.parameters_id, first.width, flags, count=len(shares))
-    public = golib.bytes_out(size)
+    public = golib.bytes_new(size)
     golib.call("atoll_additive_aggregate", *golib.BufferList(shares).arguments, flags, *public[1:])
-    return public[0].tobytes()
+    return public[0]
 
 
 def add(ciphertexts: Iterable[bytes], *, for_tests: bool = False) -> bytes:
@@ -224,12 +224,14 @@ def coefficients(ciphertext: bytes) -> tuple[memoryview, int]:
     return memoryview(ciphertext)[HEADER_BYTES:], row.cipher_bytes
 
 
-def key_rows(key: bytes) -> list[tuple[int, bytes]]:
-    """The residues of a public key or key share: for every prime those of all polynomials, 7 bytes each."""
+def key_residues(key: bytes) -> tuple[memoryview, int, tuple[int, ...]]:
+    """The residues of a public key or key share, 7 bytes each, how many stand together, and the primes.
+
+    For every polynomial so many residues modulo the first prime, as many modulo the second, and so on.
+    """
     row, facts = _row(key), inspect(key, for_tests=True)
     at = HEADER_BYTES + SEED_BYTES + (facts.count * _KEY_ID_BYTES if facts.kind == PUBLIC_KEY else 0)
-    polynomials = np.frombuffer(key, np.uint8, offset=at).reshape(facts.width, len(row.primes), -1)
-    return [(prime, polynomials[:, i].tobytes()) for i, prime in enumerate(row.primes)]
+    return memoryview(key)[at:], row.degree, tuple(row.primes)
 
 
 def key_reference(key: bytes) -> bytes:
@@ -294,12 +296,12 @@ class PublicKey(_Opened):
         values, facts = _limbs(limbs), self.facts
         n = values.shape[1]
         size = _size(_CIPHERTEXT, facts.parameters_id, facts.width, self._flags, count=1, values=n)
-        out = golib.bytes_out(size)
+        out = golib.bytes_new(size)
         seeds = golib.bytes_in(_seed(seed))
         golib.call(
             "atoll_additive_encrypt", self._handle.number, *golib.words_in(values), summands, *seeds, *out[1:]
         )
-        return out[0].tobytes()
+        return out[0]
 
     def combine(self, ciphertext: bytes, shares: Sequence[bytes]) -> Limbs:
         """Open a ciphertext with the decryption shares of all members."""
@@ -345,7 +347,7 @@ class SecretKey(_Opened):
         """
         facts = inspect(ciphertext, for_tests=self._for_tests)
         size = _size(_DECRYPTION_SHARE, facts.parameters_id, facts.width, self._flags, values=facts.values)
-        out = golib.bytes_out(size)
+        out = golib.bytes_new(size)
         golib.call(
             "atoll_additive_decryption_share",
             self._handle.number,
@@ -354,7 +356,7 @@ class SecretKey(_Opened):
             self._flags,
             *out[1:],
         )
-        return out[0].tobytes()
+        return out[0]
 
 
 class Adder(_Opened):
@@ -371,9 +373,9 @@ class Adder(_Opened):
         """The sum so far."""
         size = golib.ffi.new("uint64_t*")
         golib.call("atoll_additive_adder_size", self._handle.number, size)
-        out = golib.bytes_out(int(size[0]))
+        out = golib.bytes_new(int(size[0]))
         golib.call("atoll_additive_adder_finish", self._handle.number, *out[1:])
-        return out[0].tobytes()
+        return out[0]
 
     def carries(self, total: bytes) -> bytes:
         """How often each coefficient of ``total``, the sum so far, wrapped; for a collective key.
@@ -381,9 +383,9 @@ class Adder(_Opened):
         With them the sum is one of integers, and can be checked by those who do not see the summands.
         """
         body, size = coefficients(total)
-        out = golib.bytes_out(len(body) // size)
+        out = golib.bytes_new(len(body) // size)
         golib.call("atoll_additive_adder_carries", self._handle.number, *out[1:])
-        return out[0].tobytes()
+        return out[0]
 
 
 def _flags(for_tests: bool) -> int:
@@ -415,5 +417,5 @@ def _size(kind: int, parameters_id: int, width: int, flags: int, *, count: int =
     return int(size[0])
 
 
-def _room(kind: int, row: LatticeParameters, width: int, flags: int) -> golib.Room:
-    return golib.bytes_out(_size(kind, row.id, width, flags))
+def _room(kind: int, row: LatticeParameters, width: int, flags: int) -> tuple[bytes, Any, int]:
+    return golib.bytes_new(_size(kind, row.id, width, flags))

@@ -23,7 +23,8 @@ from atoll.protocols import handshake, protocol_of
 from atoll.protocols.handshake import AgreedColumns, JoinedColumns
 from atoll.protocols.pca.pppca.told import JointMean, Transfer
 from atoll.protocols.pca.sfpca.messages import DataRange, RowCounts
-from atoll.runtime.local.engine import LocalEngine, Outcome
+from atoll.runtime.engine import Outcome
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Message]
@@ -54,7 +55,7 @@ def run(example: Example, role: str, change: Change) -> Outcome:
         return await honest(Deviating(net, change), *rest)
 
     changed = replace(protocol, roles={**protocol.roles, role: deviating})
-    return LocalEngine().run(changed, example.study, example.islands)
+    return LocalEngine().run(changed, example.study, example.own)
 
 
 def changing(kind: type[Message], to: str | None = None, **fields: Any) -> Change:

@@ -13,6 +13,7 @@ from tests.support.examples import EXAMPLES
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
+from atoll.protocols.own import owned
 from atoll.report.assessment import as_markdown
 from atoll.review.study import count_columns, review_study
 from atoll.runtime.execute import run_study
@@ -155,7 +156,7 @@ def test_the_expected_cost_is_what_a_run_costs(
         f"p{i}": Island.from_array(draw.normal(size=(rows, d)), name=f"p{i}", columns=columns)
         for i in range(n_islands)
     }
-    cost = run_study(study, islands).result.transcript
+    cost = run_study(study, owned(islands)).result.transcript
     expected = review_study(study, d).cost
     assert expected is not None
     assert expected.messages == cost.messages

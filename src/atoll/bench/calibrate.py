@@ -266,7 +266,7 @@ def _checks() -> float:
 _MESSAGES = 200
 
 
-async def _sender(net: Network, study: Study, _island: object, _record: Record) -> Learned:
+async def _sender(net: Network, study: Study, _own: object, _record: Record) -> Learned:
     body = memoryview(bytes(study.read_parameters(_Size).size))
     for i in range(_MESSAGES):
         await net.send(study.the("receiver"), ProductPart(i, body))
@@ -274,7 +274,7 @@ async def _sender(net: Network, study: Study, _island: object, _record: Record) 
     return Learned()
 
 
-async def _receiver(net: Network, study: Study, _island: object, _record: Record) -> Learned:
+async def _receiver(net: Network, study: Study, _own: object, _record: Record) -> Learned:
     for _ in range(_MESSAGES):
         await net.send(study.the("sender"), await net.receive(ProductPart, study.the("sender")))
     return Learned()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from atoll.errors import DataError, ParameterError
-
-if TYPE_CHECKING:
-    from atoll.privacy.ledger import Ledger
 
 Matrix = npt.NDArray[np.float64]
 
@@ -22,10 +19,13 @@ class Island:
     """A named table, made by one of the ``from_...`` methods.
 
     ``identity``: the data set as its owner knows it, whatever file holds it now; releases are booked under
-    it, in ``ledger``. ``min_colluders``: private studies whose noise is for fewer are refused.
+    it.
     ``capacity``: as many rows as the table could ever have, declared by its owner and never taken from the
     rows; a private study that takes rows in pairs may ask for it.
     """
+
+    # No other attributes: a ledger that is put here instead of beside the island would book nothing.
+    __slots__ = ("_places", "_table", "capacity", "columns", "identity", "name", "named", "source")
 
     def __init__(
         self,
@@ -35,15 +35,11 @@ class Island:
         columns: Sequence[str] | None = None,
         source: Path | None = None,
         identity: str | None = None,
-        ledger: Ledger | None = None,
         capacity: int | None = None,
-        min_colluders: int = 0,
     ) -> None:
         self.name = name
         self.identity = identity
-        self.ledger = ledger
         self.capacity = _checked_capacity(name, capacity)
-        self.min_colluders = min_colluders
         self.source = source
         self._table = table
         self.named = columns is not None
@@ -287,9 +283,7 @@ def as_island(name: str, data: Any) -> Island:
             columns=data.columns if data.named else None,
             source=data.source,
             identity=data.identity,
-            ledger=data.ledger,
             capacity=data.capacity,
-            min_colluders=data.min_colluders,
         )
     if isinstance(data, str | Path):
         path = Path(data)

@@ -31,6 +31,7 @@ from atoll.privacy.mechanisms import Cost, Crowd
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import Disclosure
 from atoll.protocols.booking import Booking, refuse_few_colluders
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
 from atoll.protocols.pca.released import Model, Variances
@@ -145,10 +146,10 @@ def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:
     return {stage.name: stage.cost for stage in plan_of(study, asked, owners, features=2).stages}
 
 
-def booking(study: Study, asked: Private, owners: int, island: Island, record: Record) -> Booking:
+def booking(study: Study, asked: Private, owners: int, own: Own, record: Record) -> Booking:
     """The owner's ledger during this run; refuses what the owner does not allow."""
-    refuse_few_colluders(island, _crowd(study, asked, owners).colluders)
-    return Booking(study, island, record, costs(study, asked, owners), asked.neighbours)
+    refuse_few_colluders(own, _crowd(study, asked, owners).colluders)
+    return Booking(study, own, record, costs(study, asked, owners), asked.neighbours)
 
 
 # ---- steps: owners ----

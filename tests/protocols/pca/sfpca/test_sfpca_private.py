@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contract.test_roles import tapped
 from tests.support.examples import private_sfpca, table
 from tests.support.sfpca_runs import encrypted, simulated
+from tests.support.taps import tapped
 
 from atoll.codec import Decoder
 from atoll.crypto.hazmat import product as go
@@ -56,7 +56,8 @@ def simulate(chosen: dp.Plan, seed: bytes) -> tuple[Found, Rehearsal, Noisy, Any
     noisy = noisy_matrix(chosen, run.centre, ROWS)
     moments = total_moments(own_parts(chosen, run, seed, noisy))
     machine = simulated(3)
-    inputs = Inputs(ROWS, 4, ("a", "b", "c"), "everybody", moments, fresh_seed())
+    names = ("a", "b", "c")
+    inputs = Inputs(ROWS, 4, names, "simulated", moments, fresh_seed(), plays=names)
     return asyncio.run(private_direct(machine, inputs, 2, noisy)), run, noisy, machine
 
 

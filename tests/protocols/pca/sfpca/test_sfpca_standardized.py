@@ -64,7 +64,10 @@ def in_range(X: np.ndarray) -> np.ndarray:
 def run(X: np.ndarray, k: int, recipe: str, parties: int = 3) -> tuple[Found, np.ndarray, Seen]:
     machine = Seen(parties, np.random.default_rng(0).random)
     moments = exact_moments(on_grid(in_range(X), 0, DATA_FRACTION))
-    inputs = Inputs(len(X), X.shape[1], ("a", "b"), "everybody", moments, fresh_seed(), standardize=True)
+    names = ("a", "b")
+    inputs = Inputs(
+        len(X), X.shape[1], names, "simulated", moments, fresh_seed(), standardize=True, plays=names
+    )
 
     async def whole() -> tuple[Found, Any]:
         done = (

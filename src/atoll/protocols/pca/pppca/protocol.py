@@ -27,7 +27,7 @@ import numpy as np
 
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
@@ -47,6 +47,7 @@ from atoll.protocols.base import (
     learned,
 )
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca.decompose import (
     Decomposition,
     check_components,
@@ -170,18 +171,17 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 # ---- roles ----
 
 
-async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p = study.read_parameters(PPPCAParameters)
     if (asked := _asked(p)) is not None:
-        return await private.provider(net, study, island, record, asked, p.columns, p.label)
-    with Booking(study, island, record, None) as booked:
-        return await _exact_provider(net, study, island, record, booked)
+        return await private.provider(net, study, own, record, asked, p.columns, p.label)
+    with Booking(study, own, record, None) as booked:
+        return await _exact_provider(net, study, own, record, booked)
 
 
-async def _exact_provider(
-    net: Network, study: Study, island: Island, record: Record, booked: Booking
-) -> Learned:
+async def _exact_provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    island = own.table
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     if p.columns is None:  # else the study says them
         told = (agreed.names, agreed.named)
@@ -214,7 +214,7 @@ async def _exact_provider(
     return learned(study, net.me, OUTPUTS, known)
 
 
-async def server(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def server(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
     if (asked := _asked(p)) is not None:
         return await private.server(net, study, record, asked, p.columns, p.n_components)
@@ -250,7 +250,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     return learned(study, net.me, OUTPUTS, known)
 
 
-async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
     known = await receive_released(net, study, study.the(SERVER))
     if study.releases("scores", net.me):
         providers = await _participants(net, study)

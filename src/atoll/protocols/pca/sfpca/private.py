@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Matrix
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
@@ -29,6 +29,7 @@ from atoll.privacy import grid, tails
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import PrivacyTerms
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as release
 from atoll.protocols.pca.private_release import RECORDED_NOISE, Private
 from atoll.protocols.pca.released import PROVIDER
@@ -156,12 +157,12 @@ async def private_direct(machine: Machine, inputs: Inputs, k: int, noisy: Noisy)
 # ---- what the roles do before the first encryption ----
 
 
-def booking(study: Study, island: Island, record: Record) -> Booking:
+def booking(study: Study, own: Own, record: Record) -> Booking:
     """The provider's ledger; without an epsilon the release is booked as exact."""
     wanted = asked(study.read_parameters(SFPCAParameters), 1.0)
     if wanted is None:
-        return Booking(study, island, record, None)
-    return release.booking(study, wanted, len(study.who(PROVIDER)), island, record)
+        return Booking(study, own, record, None)
+    return release.booking(study, wanted, len(study.who(PROVIDER)), own, record)
 
 
 async def provide(

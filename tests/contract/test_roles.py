@@ -14,7 +14,7 @@ from tests.support.taps import resumed, tapped
 
 import atoll
 from atoll.codec import Decoder, Message
-from atoll.data.island import as_islands
+from atoll.data.island import Island, as_islands
 from atoll.errors import AtollError, Deadlock, RoleFailed, RunError, StudyError
 from atoll.protocols import PROTOCOLS, protocol_of
 from atoll.protocols.base import Circumstances, with_helpers
@@ -241,6 +241,32 @@ def test_a_role_run_again_on_other_data_is_stopped_before_it_sends_them() -> Non
     address = example.study.who("provider")[0]
     other = as_islands(frames())[address.party]
     other._table.iloc[0, 0] += 1.0  # type: ignore[union-attr]
+    with pytest.raises(RunError, match="is not what the recorded run sent"):
+        resumed(example, tap, address, Own(other))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "meta",
+        "privatelocal",
+        "dpdpca-paper",
+        "dpdpca-lattice",
+        "summation-shares",
+        "summation-masks",
+        "summation-mix",
+    ],
+)
+def test_no_protocol_sends_other_data_under_the_same_draws(name: str) -> None:
+    """Before records were told, the paper's form encrypted other rows with the same randomness."""
+    example = EXAMPLES[name]()
+    tap = tapped(example)
+    address = next(a for a in example.study.addresses() if a.party in example.islands)
+    island = example.islands[address.party]
+    rows = island.features(island.columns).copy()
+    rows[0] += 1.0
+    other = Island(rows, name=island.name, columns=island.columns if island.named else None)
+    assert resumed(example, tap, address, example.own[address.party])[1] == tap.outboxes[address]
     with pytest.raises(RunError, match="is not what the recorded run sent"):
         resumed(example, tap, address, Own(other))
 

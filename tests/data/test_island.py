@@ -36,3 +36,52 @@ def test_an_archive_with_objects_is_refused_and_nothing_of_it_is_run(tmp_path: P
     with pytest.raises(DataError, match=r"table\.npz cannot be read"):
         Island.from_npz(tmp_path / "table.npz")
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("kind", ["array", "other order", "frame", "nullable"])
+def test_blocks_are_the_rows_in_order(kind: str) -> None:
+    X = np.arange(44.0).reshape(11, 4)
+    names = ["a", "b", "c", "d"]
+    frame = pd.DataFrame(X, columns=names)
+    island = {
+        "array": Island.from_array(X, columns=names),
+        "other order": Island.from_array(X, columns=names),
+        "frame": Island.from_frame(frame),
+        "nullable": Island.from_frame(frame.convert_dtypes()),
+    }[kind]
+    wanted = names if kind == "array" else ["c", "a"]
+    expected = frame[wanted].to_numpy()
+    blocks = list(island.blocks(wanted, 4))
+    assert [block.shape for block in blocks] == [(4, len(wanted)), (4, len(wanted)), (3, len(wanted))]
+    assert all(block.dtype == np.float64 for block in blocks)
+    assert np.array_equal(np.vstack(blocks), expected)
+    assert np.array_equal(island.features(wanted), expected)
+    chosen = island.chosen(wanted)._replace(units=lambda block: -block)
+    assert np.array_equal(chosen.whole(), -expected)
+    assert np.array_equal(chosen.largest(), expected.max(axis=0))
+
+
+def test_blocks_of_an_array_are_no_copies_and_bounded_in_bytes() -> None:
+    X = np.zeros((50_000, 13))
+    island = Island.from_array(X)
+    blocks = list(island.blocks(island.columns))
+    assert max(block.nbytes for block in blocks) <= 1 << 21
+    assert len(blocks) == 3
+    assert all(np.shares_memory(block, X) for block in blocks)
+
+
+def test_an_empty_table_is_one_empty_block() -> None:
+    assert [block.shape for block in Island.from_array(np.empty((0, 3))).blocks(["x0", "x1"])] == [(0, 2)]
+
+
+def test_text_in_a_later_block_is_named_by_its_place() -> None:
+    frame = pd.DataFrame({"a": [1.0] * 9, "b": [*range(8), "Jane"]}, dtype=object)
+    island = Island.from_frame(frame, name="north")
+    with pytest.raises(DataError, match="north: column 'b' holds text at row 8"):
+        list(island.blocks(["a", "b"], 2))
+
+
+def test_a_ledger_is_not_put_on_an_island() -> None:
+    """Put there it would book nothing; it is handed in beside the island."""
+    with pytest.raises(AttributeError):
+        Island.from_array(np.eye(2)).ledger = object()  # type: ignore[attr-defined]

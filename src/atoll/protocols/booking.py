@@ -9,14 +9,14 @@ stays, and counts, until its run is resumed or the owner says ``atoll ledger giv
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 
 import numpy as np
 
 from atoll import randomness
-from atoll.data.island import Matrix
+from atoll.data.island import Chosen, Matrix
 from atoll.errors import PrivacyError
 from atoll.network import Network, Record
 from atoll.privacy.accountant import Spent
@@ -69,10 +69,10 @@ class Booking:
         if self._own.ledger is not None:
             self._own.ledger.give_back(self._release)
 
-    async def made_from(self, net: Network, X: Matrix) -> None:
+    async def made_from(self, net: Network, table: Chosen) -> None:
         """The rows that the release is made from; to be said before the first stage is settled."""
         if self._own.ledger is not None:
-            self._fingerprint = await net.compute(fingerprint, X)
+            self._fingerprint = await net.compute(fingerprint, table.blocks())
 
     def settle(self, stage: str) -> None:
         """Written down for good when this returns; only then may the stage's value leave."""
@@ -80,10 +80,10 @@ class Booking:
             with self._named():
                 self._own.ledger.settle(self._release, stage, self._fingerprint)
 
-    async def settle_exact(self, net: Network, X: Matrix) -> None:
+    async def settle_exact(self, net: Network, table: Chosen) -> None:
         """Of a study without an epsilon, before its first number leaves; else nothing."""
         if self.exact:
-            await self.made_from(net, X)
+            await self.made_from(net, table)
             self.settle(EXACT)
 
     @contextmanager
@@ -94,9 +94,12 @@ class Booking:
             raise type(error)(f"{self._own.table.name}: {error.message}", hint=error.hint) from None
 
 
-def fingerprint(X: Matrix) -> str:
+def fingerprint(blocks: Iterable[Matrix]) -> str:
     """Of the rows, for the ledger alone, which puts it under a secret before it writes it down."""
-    return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(np.ascontiguousarray(block, dtype="<f8").tobytes())
+    return digest.hexdigest()
 
 
 def refuse_few_colluders(own: Own, colluders: int) -> None:

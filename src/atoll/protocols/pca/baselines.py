@@ -106,10 +106,10 @@ async def _meta_provider(net: Network, study: Study, own: Own, booked: Booking) 
     p, server = study.read_parameters(PPPCAParameters), study.the(SERVER)
     island = own.table
     agreed = await handshake.announce(net, island, server, p.columns, None)
-    X = island.features(agreed.names)
-    local = await net.compute(moments, X, island, agreed.names)
+    table = island.chosen(agreed.names)
+    local = await net.compute(moments, table)
     part = await net.compute(local_components, local, p.n_components)
-    await booked.settle_exact(net, X)
+    await booked.settle_exact(net, table)
     await net.send(server, part)
     known = await receive_released(net, study, server, agreed.names)
     return learned(study, net.me, META_OUTPUTS, known)
@@ -144,8 +144,7 @@ async def meta_consumer(net: Network, study: Study, own: Own, record: Record) ->
 async def separate_provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, island = study.read_parameters(PPPCAParameters), own.table
     columns = handshake.describe(island, p.columns, p.label)
-    X = island.features(columns.names)
-    local = await net.compute(moments, X, island, columns.names)
+    local = await net.compute(moments, island.chosen(columns.names))
     T, scale = await net.compute(own_pca, local, p, island.name)
     mine: Outputs = {"components": T.components, "mean": local.mean, "scale": scale}
     mine |= {"columns": columns.names if columns.named else None, "explained_variance": T.explained_variance}

@@ -198,11 +198,11 @@ async def _owner(net: Network, study: Study, own: Own, record: Record, booked: B
     p, owners, user = study.read_parameters(PrivateLocalParameters), study.who(OWNER), study.the(DATA_USER)
     island = own.table
     agreed = await handshake.announce(net, island, user, p.columns, None)
-    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    table = private.checked(island.chosen(agreed.names))
     turn = owners.index(net.me)
-    await booked.made_from(net, X)
+    await booked.made_from(net, table)
     seed = record(private.RECORDED_NOISE, fresh_seed)
-    subspace = await net.compute(prepare, X, p, seed)
+    subspace = await net.compute(prepare, table.whole(), p, seed)
     if turn > 0:
         before = await net.receive(Subspace, owners[turn - 1])
         _check_subspace(before, subspace, owners[turn - 1])

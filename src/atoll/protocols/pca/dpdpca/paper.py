@@ -38,7 +38,7 @@ from atoll.protocols.booking import refuse_ledger
 from atoll.protocols.own import Own
 from atoll.protocols.pca.decompose import Decomposition, decompose
 from atoll.protocols.pca.dpdpca.terms import DATA_USER, OWNER, PROXY, DPDPCAParameters
-from atoll.protocols.pca.private_release import checked_rows
+from atoll.protocols.pca.private_release import checked
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -252,7 +252,7 @@ async def owner(net: Network, study: Study, own: Own, record: Record, p: DPDPCAP
     refuse_ledger(own)
     island = own.table
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
-    X = checked_rows(island.features(agreed.names), island, agreed.names)
+    X = checked(island.chosen(agreed.names)).whole()  # the paper's form is for small tables
     key = PublicKey.from_bytes((await net.receive(UserKey, study.the(DATA_USER))).key)
     seed = record("paper/encrypt", randomness.fresh_seed)
     share = await net.compute(gen_share, key, X, len(study.who(OWNER)), p, seed)

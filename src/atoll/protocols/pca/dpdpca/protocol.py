@@ -91,13 +91,13 @@ async def _private_owner(net: Network, study: Study, own: Own, record: Record, b
     p, owners, user = study.read_parameters(DPDPCAParameters), study.who(OWNER), study.the(DATA_USER)
     island = own.table
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
-    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    table = private.checked(island.chosen(agreed.names))
     plan = plan_of(study, p, len(agreed.names))
-    capacity = private_pairs.checked_capacity(plan, X, island)
+    capacity = private_pairs.checked_capacity(plan, island)
     sums = private.open_session(net, study, record, plan, owners, user, study.the(PROXY))
     await sums.open()
     # R^l, v^l and N^l, each with its share of G'  (Alg 1, l.1 and l.8)
-    centre = await private.contribute(net, sums, plan, X, user, record, booked, capacity)
+    centre = await private.contribute(net, sums, plan, table, user, record, booked, capacity)
     known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, user, agreed.names))
 

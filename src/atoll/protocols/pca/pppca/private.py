@@ -61,12 +61,12 @@ async def _provider(
     providers, server = study.who(PROVIDER), study.the(SERVER)
     island = own.table
     agreed = await handshake.announce(net, island, server, columns, label)
-    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    table = private.checked(island.chosen(agreed.names))
     plan = private.plan_of(study, asked, len(providers), len(agreed.names))
-    capacity = private_pairs.checked_capacity(plan, X, island)
+    capacity = private_pairs.checked_capacity(plan, island)
     sums = private.open_session(net, study, record, plan, providers, server)
     await sums.open()
-    centre = await private.contribute(net, sums, plan, X, server, record, booked, capacity)
+    centre = await private.contribute(net, sums, plan, table, server, record, booked, capacity)
     known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, server, agreed.names))
 

@@ -186,11 +186,11 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
     if p.columns is None:  # else the study says them
         told = (agreed.names, agreed.named)
         await compare(net, "the columns", told, study.who(PROVIDER), may_leave=may_leave(study))
-    X = island.features(agreed.names)
-    local = await net.compute(moments, X, island, agreed.names)
+    table = island.chosen(agreed.names)
+    local = await net.compute(moments, table)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
-    await booked.settle_exact(net, X)
+    await booked.settle_exact(net, table)
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave
@@ -205,7 +205,9 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
         columns = agreed.names if agreed.named else None
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
         for consumer_address in _score_receivers(study):
-            scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
+            scores = await net.compute(
+                project, table.whole(), joint.mean, T.components, T.scale
+            )  # Alg 2, l.9
             await net.send(consumer_address, labelled(scores, island, p.label))
     if study.releases("explained_variance", net.me):
         variances = await net.receive(Variances, server)

@@ -134,8 +134,9 @@ def checked_rows(island: Island, kept: Kept) -> Matrix:
             f"{island.name}: the columns are not those of the components",
             hint=f"{len(kept.columns)} columns, as in the islands that were fitted",
         )
-    X = island.features(kept.columns if kept.named else island.columns)
-    check_table(X, island, kept.columns)
+    table = island.chosen(kept.columns if kept.named else island.columns)
+    check_table(table)
+    X = table.whole()
     on_grid(X - np.array(kept.centre), kept.exponent, ROW_FRACTION)
     return X
 
@@ -169,6 +170,11 @@ def learns(study: Study) -> list[Disclosure]:
     ):
         for role in dict.fromkeys(address.role for address in study.receivers(output)):
             said.append(Disclosure(role, words, (machines.ReleasedShare,)))
+    if study.receivers("scores"):
+        solved = (
+            "an island that projects more independent rows than columns can solve them for the components"
+        )
+        said.append(Disclosure(PROVIDER, solved))
     return said
 
 

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from atoll import secure_sums
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Chosen
 from atoll.errors import CertificateRefused
 from atoll.network import Compared, Network, Record
 from atoll.protocols import handshake
@@ -121,37 +121,39 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     island, spending = own.table, None if booked.exact else booked
     agreed, names = await schema.announce(net, study, island, p.columns)
-    X = island.features(names)
-    await net.compute(ranges.check_table, X, island, names)
+    table = island.chosen(names)
+    await net.compute(ranges.check_table, table)
     bounds, place = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
-        bounds.of(place).check(X, island, names)
-    await booked.settle_exact(net, X)
-    await net.send(hub, RowCount(len(X)))
-    rows = await schema.receive_counts(net, study, len(X), agreed)
+        bounds.of(place).check(table)
+    await booked.settle_exact(net, table)
+    await net.send(hub, RowCount(table.n_rows))
+    rows = await schema.receive_counts(net, study, table.n_rows, agreed)
     m = len(agreed.names)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
     exact = p.standardize or attempts(p, k, m) == ("direct",)
     if spending is None:
         opened: tuple[int, ...] = ()
         if bounds is None:
-            opened = await _agree_range(net, study, record, X, island, names, by_column=p.standardize)
-        X = ranges.units(bounds, opened).applied(X) if p.standardize else X
+            opened = await _agree_range(net, study, record, table, by_column=p.standardize)
+        if p.standardize:
+            table = table._replace(units=ranges.units(bounds, opened).applied)
         ready = Prepared(_range_for(p, bounds, opened, m), None, None)
     else:
-        ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
+        ready = await private.provide(net, study, record, spending, table, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     digits.check_outputs(study, public)  # refuses before keys are made
     noisy = ready.moments
-    held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, place, exact)
+    held = Held(noisy) if noisy is not None else await net.compute(own_sums, table, public, place, exact)
     recipe, machine, found = await _find(net, study, record, public, roles.Provider, held)
     model_, turned = await release_model(study, machine, public, found)
     known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
         known |= await common_scores(study, machine, public, found, held, turned)
     else:
+        X = table.whole() if study.releases("scores", net.me) else None
         known |= await own_scores(study, machine, public, found, X)
-        if study.releases("scores", net.me) and study.releases("components", net.me):
+        if X is not None and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
     await machine.check(last=True)
@@ -238,21 +240,19 @@ async def _agree_range(
     net: Network,
     study: Study,
     record: Record,
-    X: Matrix,
-    island: Island,
-    names: Sequence[str],
+    table: Chosen,
     *,
     by_column: bool = False,
 ) -> tuple[int, ...]:
     """The power of two that no value exceeds, of all columns or of each."""
-    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
-    columns = X.shape[1] if by_column else 1
+    levels = ranges.exceeded(table, record("range", fresh_seed), by_column=by_column)
+    columns = len(table.columns) if by_column else 1
     sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
     hub = study.the(COORDINATOR)
     exponents = (await net.receive(DataRange, hub)).exponents
-    ranges.check_opened(exponents, columns, X, island, names, hub)
+    ranges.check_opened(exponents, columns, table, hub)
     await compare(net, "the range of the data", exponents, study.who(PROVIDER))
     return exponents
 

@@ -28,7 +28,10 @@ from atoll.crypto.hazmat.paillier import generate, parameters_for
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.protocols.own import Own, owned
+from atoll.runtime.engine import Observer
+from atoll.runtime.inbox import Event, Received
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
 from atoll.study.address import Address
@@ -56,12 +59,12 @@ class Kept(Observer):
     """What the proxy and the data user received and drew."""
 
     def __init__(self) -> None:
-        self.inboxes: dict[Address, list[tuple[Address, bytes | None]]] = defaultdict(list)
+        self.inboxes: dict[Address, list[Event]] = defaultdict(list)
         self.records: dict[Address, MemoryRecord] = {}
 
-    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
+    def delivered(self, receiver: Address, sender: Address, data: bytes) -> None:
         if receiver.role != "owner":
-            self.inboxes[receiver].append((sender, data))
+            self.inboxes[receiver].append(Received(sender, data))
 
     def finished(self, address: Address, record: MemoryRecord) -> None:
         self.records[address] = record
@@ -108,7 +111,7 @@ def measured(form: str, owners: int) -> Measured:
     study, islands = study_of(form, owners)
     protocol, kept = protocol_of("dpdpca"), Kept()
     started = time.perf_counter()
-    LocalEngine().run(protocol, study, islands, observer=kept)
+    LocalEngine().run(protocol, study, owned(islands), observer=kept)
     whole = time.perf_counter() - started
     alone, processor = [], 0.0
     for role in ("proxy", "data_user"):
@@ -117,7 +120,7 @@ def measured(form: str, owners: int) -> Measured:
 
         def again(a: Address = address, r: Any = drawn, i: Any = inbox) -> float:
             before = time.process_time()
-            replay(protocol, study, a, None, r, i)
+            replay(protocol, study, a, Own(), r, i)
             return time.process_time() - before
 
         took = [seconds(again) for _ in range(3)]

@@ -16,6 +16,7 @@ import atoll
 from atoll import fixedpoint, randomness
 from atoll.bench.sums import bench_sums
 from atoll.estimators.base import parties
+from atoll.protocols.own import owned
 from atoll.runtime.execute import run_study
 from atoll.secure_sums.mix.elgamal import PIECES, ElGamal
 from atoll.secure_sums.mix.form import Hop
@@ -85,7 +86,7 @@ def apart_seconds(parallel: bool, n: int = 1_000) -> tuple[float, int]:
         release={"total": ("receiver",)},
     )
     engine = atoll.LocalEngine(latency=0.02, one_at_a_time=True)
-    transcript = run_study(study, islands, engine=engine).result.transcript
+    transcript = run_study(study, owned(islands), engine=engine).result.transcript
     return transcript.apart_seconds, transcript.messages
 
 

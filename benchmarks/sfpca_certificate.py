@@ -156,7 +156,9 @@ def run(case: Case, policy: str, seed: int) -> Verdict:
     exponent = int(np.ceil(np.log2(np.abs(X).max())))
     moments = quick_moments(on_grid(X, exponent, DATA_FRACTION))
     names = tuple(f"p{i}/provider" for i in range(PARTIES))
-    inputs = Inputs(ROWS, X.shape[1], names, "everybody", moments, derive(bytes(32), "certificate", seed))
+    inputs = Inputs(
+        ROWS, X.shape[1], names, "simulated", moments, derive(bytes(32), "certificate", seed), plays=names
+    )
     machine = Simulated(PARTIES, np.random.default_rng(seed).random)
     bound, cosine = asyncio.run(judged(machine, inputs, case.k, policy, exact_components(X, case.k)))
     return Verdict(case.family, case.name, policy, bound, cosine)

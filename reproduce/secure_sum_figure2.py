@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 import atoll
 from atoll.estimators.base import parties
+from atoll.protocols.own import owned
 from atoll.runtime.execute import run_study
 from atoll.study.model import Study
 from reproduce import common
@@ -70,7 +71,7 @@ def mixed(vectors: list[Floats], options: dict[str, object]) -> tuple[float, flo
         release={"total": ("receiver",)},
     )
     engine = atoll.LocalEngine(latency=0.001, bandwidth=125e6, one_at_a_time=True)
-    result = run_study(study, islands, engine=engine).result
+    result = run_study(study, owned(islands), engine=engine).result
     assert np.allclose(result["total"], np.sum(vectors, axis=0))
     return result.transcript.apart_seconds, result.transcript.bytes / 1e6
 

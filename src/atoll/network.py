@@ -9,46 +9,63 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from hmac import compare_digest
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from atoll.codec import Message
-from atoll.errors import MessageError, RunError
+from atoll.errors import MessageError
 from atoll.study.address import Address
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 
-class Record(Protocol):
-    """Keeps what a role draws, before the role uses it.
+class Record(ABC):
+    """Keeps what a role draws, before the role uses it, and what it sends, before that leaves."""
 
-    ``record(tag, draw)`` calls ``draw`` once and returns its bytes; a role that runs again from its
-    record gets the same bytes back without a second draw. A tag is used once: a second draw under
-    the same tag could give two different shares of one value, so it is an error. A record that outlives
-    its process has a method ``sync()``, which returns when everything drawn so far is on disk.
-    """
+    @abstractmethod
+    def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes:
+        """Call ``draw`` once and return its bytes.
 
-    def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes: ...
+        A role that runs again from its record gets the same bytes back without a second draw. A tag is
+        used once: a second draw under the same tag could give two different shares of one value, so it is
+        an error.
+        """
+
+    @abstractmethod
+    def sent(self, to: Address, digest: bytes) -> None:
+        """Told by the engine, in order, of every message that is about to leave.
+
+        A role that runs again must send what it sent: other bytes under the same draws (masks, noise,
+        encryptions of zero) would show the difference. So they are an error, and do not leave.
+        """
+
+    @abstractmethod
+    def sync(self) -> None:
+        """Return when everything so far is on disk, where the record has one.
+
+        For whatever is charged or promised by a drawn name: forgotten, it would be drawn and charged again.
+        """
+
+    def under(self, name: str) -> Record:
+        """The same record, for a part of the role whose tags are its own."""
+        return _Scoped(self, name)
 
 
-def bring_to_disk(record: Record) -> None:
-    """What was drawn so far must not be lost from here on, where the record has a disk at all.
+class _Scoped(Record):
+    """Another record, with a name before every tag."""
 
-    For whatever is charged or promised by a drawn name: forgotten, it would be drawn and charged again.
-    """
-    sync = getattr(record, "sync", None)
-    if sync is not None:
-        sync()
+    def __init__(self, whole: Record, name: str) -> None:
+        self._whole = whole
+        self._name = name
 
+    def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes:
+        return self._whole(f"{self._name} {tag}", draw)
 
-def bind(record: Record, tag: str, digest: bytes) -> None:
-    """A role that runs again must send what it sent: other values under the same draws (masks, noise,
-    encryptions of zero) would show the difference."""
-    if record(tag, lambda: digest) != digest:
-        raise RunError(
-            f"what would be sent for {tag!r} is not what the recorded run sent",
-            hint="the data, the messages received or the machine have changed: start a new run",
-        )
+    def sent(self, to: Address, digest: bytes) -> None:
+        self._whole.sent(to, digest)
+
+    def sync(self) -> None:
+        self._whole.sync()
 
 
 class Compared(Message, frozen=True):

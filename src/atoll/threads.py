@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
@@ -65,6 +66,21 @@ def in_threads(work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
         return [work(task) for task in tasks]
     with ThreadPoolExecutor(min(cores(), len(tasks))) as pool:
         return list(pool.map(work, tasks))
+
+
+def in_order(work: Callable[[T], R], tasks: Iterable[T], count: int) -> Iterator[R]:
+    """``map(work, tasks)`` over ``count`` tasks, on all cores; tasks are taken only a few ahead."""
+    if count < 2 or cores() < 2:
+        yield from map(work, tasks)
+        return
+    with ThreadPoolExecutor(min(cores(), count)) as pool:
+        ahead: deque[Future[R]] = deque()
+        for task in tasks:
+            ahead.append(pool.submit(work, task))
+            if len(ahead) > cores():
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def joined(parts: Iterable[Sequence[R]]) -> list[R]:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.contract.test_roles import Tap, tapped
 from tests.support.examples import Example, cut, dpdpca, table
+from tests.support.taps import Tap, tapped
 
 from atoll.codec import Decoder, Message
 from atoll.crypto import envelope
@@ -56,14 +56,14 @@ def run(**parameters: object) -> Ended:
     asked = {"n_components": FEATURES, "epsilon": 1.0, "row_norm": 60.0} | parameters
     example, tap = dpdpca("paillier", **asked), Tap()
     example = Example(example.study, as_islands(cut(table(120, FEATURES), len(OWNERS))))
-    outcome = LocalEngine().run(protocol_of("dpdpca"), example.study, example.islands, observer=tap)
+    outcome = LocalEngine().run(protocol_of("dpdpca"), example.study, example.own, observer=tap)
     knows = outcome.learned[USER]
     return Ended(example, tap, {**knows.outputs, **knows.inherent})
 
 
 def received(example: Example, tap: Tap, who: Address) -> list[tuple[Address, Message]]:
     decoder = Decoder[Message](protocol_of("dpdpca").all_messages(example.study))
-    return [(sender, decoder.decode(data)) for sender, data in tap.inboxes[who] if data is not None]
+    return [(sender, decoder.decode(data)) for sender, data in tap.received(who)]
 
 
 # ---- the attacker ----

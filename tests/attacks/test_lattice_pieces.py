@@ -32,7 +32,9 @@ from atoll.crypto.parameters import (
 from atoll.data.island import as_islands
 from atoll.errors import MessageError
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.protocols.own import owned
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums.base import SecureSum
 from atoll.secure_sums.encrypted import CipherSum
@@ -154,7 +156,7 @@ def run(key: str) -> Receiver:
     study = structs.replace(example.study, parameters={"n_components": 2})
     protocol = protocol_of("pppca")
     view = Receiver(Decoder[Message](protocol.all_messages(study)))
-    LocalEngine().run(protocol, study, islands, observer=view)
+    LocalEngine().run(protocol, study, owned(islands), observer=view)
     return view
 
 

@@ -24,7 +24,8 @@ from atoll.crypto.hazmat import lattice
 from atoll.errors import AtollError, MessageError
 from atoll.network import Compared
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums.encrypted import SumKey
 from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, KeyShare, Lattice, OpeningShare
@@ -55,7 +56,7 @@ def run(example: Example) -> tuple[Wire, Any, AtollError | None]:
     protocol = protocol_of("sum")
     wire = Wire(Decoder[Message](protocol.all_messages(example.study)))
     try:
-        outcome = LocalEngine().run(protocol, example.study, example.islands, observer=wire)
+        outcome = LocalEngine().run(protocol, example.study, example.own, observer=wire)
     except AtollError as problem:
         return wire, None, problem
     receiver = next(a for a in outcome.learned if a.role == "receiver")

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.contract.test_roles import Tap
 from tests.support.examples import (
     Example,
     dpdpca,
@@ -29,6 +28,7 @@ from tests.support.examples import (
     privatelocal,
     sfpca,
 )
+from tests.support.taps import Tap
 
 import atoll
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
@@ -38,8 +38,10 @@ from atoll.privacy.identities import canonical
 from atoll.privacy.ledger import Budget, Ledger, Release
 from atoll.privacy.mechanisms import GaussianCost, PureCost
 from atoll.protocols import booking, protocol_of
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.records import MemoryRecord
 
 ONE = [GaussianCost(gdp_mu(1.0, 1e-5))]
 
@@ -279,14 +281,14 @@ def test_python_makes_no_ledger_either_and_says_where_nothing_is_booked(tmp_path
 
 def with_ledger(example: Example, ledger: Ledger, epsilon: float | None = 9.0) -> Example:
     for name, island in example.islands.items():
-        island.ledger, island.identity = ledger, name
+        island.identity = name
         if epsilon is not None:
             ledger.set_budget(name, epsilon, 1e-5)
-    return example
+    return example.booked(ledger)
 
 
 def run(example: Example, tap: Tap | None = None) -> None:
-    LocalEngine().run(protocol_of(example.study.protocol), example.study, example.islands, observer=tap)
+    LocalEngine().run(protocol_of(example.study.protocol), example.study, example.own, observer=tap)
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])
@@ -424,16 +426,12 @@ def test_two_runs_cannot_count_on_the_same_remainder() -> None:
         assert ledger.account("d").releases == 1
 
 
-class PowerCut:
+class PowerCut(MemoryRecord):
     """A record whose draws reach the disk when it is synced, and are lost otherwise."""
 
     def __init__(self, disk: dict[str, bytes]) -> None:
-        self.disk, self.drawn = disk, dict(disk)
-
-    def __call__(self, tag: str, draw: Callable[[], bytes]) -> bytes:
-        if tag not in self.drawn:
-            self.drawn[tag] = draw()
-        return self.drawn[tag]
+        super().__init__(disk)
+        self.disk = disk
 
     def sync(self) -> None:
         self.disk.update(self.drawn)
@@ -443,14 +441,14 @@ class PowerCut:
 def test_a_power_cut_does_not_charge_twice(synced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the release id on disk before the debit, the resumed role is another release (0.1.0)."""
     if not synced:
-        monkeypatch.setattr(booking, "bring_to_disk", lambda _: None)
+        monkeypatch.setattr(PowerCut, "sync", lambda _: None)
     example, disk = dpdpca(), dict[str, bytes]()
     island = example.islands["island-0"]
     with Ledger() as ledger:
         ledger.set_budget("island-0", 9.0, 1e-5)
-        island.ledger = ledger
         for _ in range(2):
-            booked = booking.Booking(example.study, island, PowerCut(disk), {"stage": GaussianCost(0.1)})
+            own = Own(island, ledger)
+            booked = booking.Booking(example.study, own, PowerCut(disk), {"stage": GaussianCost(0.1)})
             booked.__enter__()
             booked.settle("stage")  # and here the power goes
         assert ledger.account("island-0").releases == (1 if synced else 2)
@@ -461,7 +459,8 @@ import os, signal, sys
 from pathlib import Path
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secure_sums.shares import Shares
 from tests.support.examples import dpdpca
 
@@ -494,8 +493,8 @@ def run(at, book, log):
     Shares.contribute = contribute
     example, ledger = dpdpca(n_islands=2), Ledger(book)
     for name, island in example.islands.items():
-        island.ledger, island.identity = ledger, name
-    LocalEngine().run(protocol_of("dpdpca"), example.study, example.islands)
+        island.identity = name
+    LocalEngine().run(protocol_of("dpdpca"), example.study, example.booked(ledger).own)
 
 for line in sys.stdin:
     at, book, log = line.split()

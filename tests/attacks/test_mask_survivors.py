@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from atoll.runtime.local.engine.faults import Faults
 from msgspec import structs
-from tests.contract.test_roles import Tap
 from tests.support.examples import Example, summation
+from tests.support.taps import Tap, resumed
 
 import atoll
 from atoll import fixedpoint
@@ -26,9 +25,10 @@ from atoll.errors import Deadlock, MessageError, PartyLeft, RunError
 from atoll.network import Compared
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned
+from atoll.runtime.inbox import Received
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.faults import Faults
 from atoll.runtime.records import MemoryRecord
-from atoll.runtime.replay import replay
 from atoll.secure_sums import masks, shares
 from atoll.secure_sums.masks import MaskedInput, MaskKey
 from atoll.secure_sums.recoverable_masks import BackedUp, Members, RecoverableMasks, Survivors, Unmasking
@@ -104,14 +104,14 @@ class Loot:
 def run(receiver: Callable[..., Any], example: Example) -> Tap:
     protocol, tap = protocol_of("sum"), Tap()
     deviating = replace(protocol, roles={**protocol.roles, "receiver": receiver})
-    LocalEngine().run(deviating, example.study, example.islands, observer=tap)
+    LocalEngine().run(deviating, example.study, example.own, observer=tap)
     return tap
 
 
 def liar(loot: Loot, members: Lists, survivors: Lists) -> Callable[..., Any]:
     """A receiver that tells each contributor its own lists."""
 
-    async def receiver(net: Any, study: Any, island: Any, record: Any) -> Learned:
+    async def receiver(net: Any, study: Any, own: Any, record: Any) -> Learned:
         contributors = study.who("contributor")
         index = {address: u for u, address in enumerate(contributors)}
         await net.gather(BackedUp, contributors)
@@ -153,7 +153,7 @@ def test_contributors_that_were_told_different_lists_find_out(survivors: Lists) 
     deviating = replace(protocol, roles={**protocol.roles, "receiver": liar(loot, ALL, survivors)})
     told = r"island-\d/contributor was told something else than .* about who stayed in values#0"
     with pytest.raises(MessageError, match=told):
-        LocalEngine().run(deviating, study.study, study.islands, observer=tap)
+        LocalEngine().run(deviating, study.study, study.own, observer=tap)
     assert_nothing_opens(study, tap, VICTIM)
 
 
@@ -268,7 +268,7 @@ def test_a_list_that_too_few_have_compared_is_not_answered(others: int) -> None:
 def in_two_blocks(opened: list[str]) -> Callable[..., Any]:
     """A receiver that lets everybody stay in the first block and leaves the victim out of the second."""
 
-    async def receiver(net: Any, study: Any, island: Any, record: Any) -> Learned:
+    async def receiver(net: Any, study: Any, own: Any, record: Any) -> Learned:
         contributors = study.who("contributor")
         for block, staying in (("values#0", EVERYONE), ("values#1", OTHERS)):
             here = [contributors[u] for u in staying]
@@ -309,7 +309,7 @@ def test_a_survivor_sends_one_share_for_each_neighbour(dies_at: int | None) -> N
     study, tap = example(), Tap()
     gone = {"4"} if dies_at == 12 else set()  # one that left before the round is no member of it
     faults = None if dies_at is None else Faults(crash={"island-4/contributor": dies_at})
-    LocalEngine(faults=faults).run(protocol_of("sum"), study.study, study.islands, observer=tap)
+    LocalEngine(faults=faults).run(protocol_of("sum"), study.study, study.own, observer=tap)
     staying = {str(u) for u in EVERYONE} - ({"4"} if dies_at else set())
     answers = answers_of(study, tap)
     assert {address.party for address in answers} == {f"island-{u}" for u in staying}
@@ -328,27 +328,26 @@ def test_a_receiver_takes_no_shares_that_it_did_not_ask_for(monkeypatch: pytest.
     monkeypatch.setattr(RecoverableMasks, "_answer", both)
     study = example()
     with pytest.raises(MessageError, match=r"island-\d/contributor sent shares of other masks and keys than"):
-        LocalEngine().run(protocol_of("sum"), study.study, study.islands)
+        LocalEngine().run(protocol_of("sum"), study.study, study.own)
 
 
 def test_a_role_run_again_answers_no_other_list() -> None:
     study, tap = example(), Tap()
     protocol = protocol_of("sum")
-    LocalEngine().run(protocol, study.study, study.islands, observer=tap)
+    LocalEngine().run(protocol, study.study, study.own, observer=tap)
     decoder = Decoder[Message](protocol.all_messages(study.study))
     address = Address("island-1", "contributor")
 
     def changed(kind: type[Message], listed: tuple[int, ...]) -> list[Any]:
-        inbox = [(sender, data, decoder.decode(data)) for sender, data in tap.inboxes[address] if data]
+        inbox = [(sender, data, decoder.decode(data)) for sender, data in tap.received(address)]
         return [
-            (sender, encode(kind(BLOCK, listed)) if isinstance(message, kind) else data)  # type: ignore[call-arg]
+            Received(sender, encode(kind(BLOCK, listed)) if isinstance(message, kind) else data)  # type: ignore[call-arg]
             for sender, data, message in inbox
         ]
 
     for kind in (Members, Survivors):
-        drawn, island = tap.records[address].drawn, study.islands["island-1"]
         with pytest.raises(RunError, match="is not what the recorded run sent"):
-            replay(protocol, study.study, address, island, drawn, changed(kind, (0, 1, 2, 3)))
+            resumed(study, tap, address, study.own["island-1"], changed(kind, (0, 1, 2, 3)))
 
 
 def test_a_contributor_that_copies_anothers_key_is_refused() -> None:
@@ -357,9 +356,9 @@ def test_a_contributor_that_copies_anothers_key_is_refused() -> None:
     protocol = protocol_of("sum")
     honest = protocol.roles["contributor"]
 
-    async def copier(net: Any, study: Any, island: Any, record: Any) -> Learned:
+    async def copier(net: Any, study: Any, own: Any, record: Any) -> Learned:
         if net.me.party != "island-3":
-            return await honest(net, study, island, record)
+            return await honest(net, study, own, record)
         peers = [a for a in study.who("contributor") if a != net.me]
         keys = await net.gather(MaskKey, peers)
         stolen = bytearray(keys[peers[0]].key)
@@ -369,7 +368,7 @@ def test_a_contributor_that_copies_anothers_key_is_refused() -> None:
 
     with pytest.raises(MessageError, match=r"island-3/contributor sent island-[12]/contributor the mask key"):
         LocalEngine().run(
-            replace(protocol, roles={**protocol.roles, "contributor": copier}), study.study, study.islands
+            replace(protocol, roles={**protocol.roles, "contributor": copier}), study.study, study.own
         )
 
 
@@ -378,7 +377,7 @@ def test_a_contributor_that_copies_anothers_key_is_refused() -> None:
 
 def sent_by(study: Example, kind: type[Message]) -> list[tuple[Address, Address, Any]]:
     tap, protocol = Tap(), protocol_of("sum")
-    LocalEngine().run(protocol, study.study, study.islands, observer=tap)
+    LocalEngine().run(protocol, study.study, study.own, observer=tap)
     decoder = Decoder[Message](protocol.all_messages(study.study))
     found = [(a, to, decoder.decode(data)) for a, box in tap.outboxes.items() for to, data in box]
     return [(sender, to, message) for sender, to, message in found if isinstance(message, kind)]
@@ -425,7 +424,7 @@ def test_beyond_a_hundred_neighbours_compare() -> None:
         LocalEngine().run(
             replace(protocol, roles={**protocol.roles, "receiver": lying}),
             study.study,
-            study.islands,
+            study.own,
             observer=tap,
         )
     decoder = Decoder[Message](protocol.all_messages(study.study))

@@ -19,7 +19,8 @@ from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
 from atoll.protocols import protocol_of
 from atoll.protocols.pca import private_release
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 
 PLAN = dp.Plan(2, row_norm=10.0, epsilon=0.1, delta=1e-5, rows="clip")
@@ -104,7 +105,7 @@ class Sent(Observer):
 
 def run(built: Example) -> Sent:
     sent = Sent()
-    LocalEngine().run(protocol_of(built.study.protocol), built.study, built.islands, observer=sent)
+    LocalEngine().run(protocol_of(built.study.protocol), built.study, built.own, observer=sent)
     return sent
 
 

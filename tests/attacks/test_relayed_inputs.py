@@ -16,7 +16,8 @@ from atoll.crypto.hazmat import ciphertexts, lattice
 from atoll.crypto.hazmat.paillier import SecretKey
 from atoll.errors import AtollError, KeyMismatch, MessageError
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums.encrypted import CipherSum, SealedInput
 from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, OpeningShare
@@ -45,7 +46,7 @@ def wire(method: str, options: dict[str, Any]) -> tuple[Wire, dict[str, np.ndarr
     example = summation(method, options)
     protocol, tap = protocol_of("sum"), Wire()
     tap.decoder = Decoder[Message](protocol.all_messages(example.study))
-    LocalEngine().run(protocol, example.study, example.islands, observer=tap)
+    LocalEngine().run(protocol, example.study, example.own, observer=tap)
     values = {name: island.features(island.columns).ravel() for name, island in example.islands.items()}
     return tap, values
 

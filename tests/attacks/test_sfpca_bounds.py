@@ -16,10 +16,12 @@ from atoll.crypto.hazmat import product as go
 from atoll.data.island import as_islands
 from atoll.errors import RangeOverflow
 from atoll.estimators.base import parties
+from atoll.protocols.own import owned
 from atoll.protocols.pca.sfpca import messages, protocol
 from atoll.protocols.pca.sfpca.recipes import direct as direct_recipe
 from atoll.protocols.pca.sfpca.recipes.moments import Moments
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -51,7 +53,7 @@ def test_rows_beyond_the_declared_range_leave_no_trace(recipe: str) -> None:
     )
     sent = Sent(protocol.PROTOCOL.all_messages(study))
     with pytest.raises(RangeOverflow, match=r"south: column .* beyond its declared range"):
-        LocalEngine().run(protocol.PROTOCOL, study, islands, observer=sent)
+        LocalEngine().run(protocol.PROTOCOL, study, owned(islands), observer=sent)
     # Its column names: not even the number of its rows, nor a part of a key.
     assert sent.by["south"] == {"Columns"}
 

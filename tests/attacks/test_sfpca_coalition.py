@@ -13,7 +13,7 @@ from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.errors import RangeOverflow
 from atoll.protocols.pca.sfpca import messages
-from atoll.runtime.local.engine import Observer
+from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as machine_messages
 from atoll.secret_matrices.machine import Job, Shared
 from atoll.secret_matrices.widths import plan_for

@@ -19,7 +19,7 @@ from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.errors import AtollError, MessageError
 from atoll.protocols.pca.sfpca import messages as m
-from atoll.runtime.local.engine import Observer
+from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as mm
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import Job, Shared

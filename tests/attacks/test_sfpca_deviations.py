@@ -30,7 +30,7 @@ def told(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> list[type[Message]]:
     lying(monkeypatch, noted)
     example = sfpca_scores()
     with pytest.raises(MessageError):
-        run_study(example.study, example.islands)
+        run_study(example.study, example.own)
     return sent
 
 

@@ -24,7 +24,8 @@ def opened(islands: int, exceeding: int, run: int, *, by_column: bool) -> Limbs:
         X = np.full((3, 4), 2.0**-64)
         X[1, 1::2] = 1.0 if i < exceeding else 2.0**-64
         seed = derive(bytes(32), "range", run, exceeding, i)
-        parts.append(ranges.exceeded(X, Island.from_array(X, name=f"p{i}"), seed, by_column=by_column))
+        island = Island.from_array(X, name=f"p{i}")
+        parts.append(ranges.exceeded(island.chosen(island.columns), seed, by_column=by_column))
     return reduce(fixedpoint.add, parts)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.contract.test_roles import tapped
 from tests.support.examples import sfpca
+from tests.support.taps import resumed, tapped
 
 from atoll import codec
 from atoll.codec import Decoder, Message
@@ -17,7 +17,8 @@ from atoll.data.island import Island
 from atoll.errors import MessageError, RunError
 from atoll.network import Compared
 from atoll.protocols import protocol_of
-from atoll.runtime.inbox import Event
+from atoll.protocols.own import Own
+from atoll.runtime.inbox import Event, Left, Received
 from atoll.runtime.replay import ReplayNetwork, replay
 from atoll.secret_matrices import messages as machine
 from atoll.study.address import Address
@@ -27,16 +28,17 @@ ME = Address("island-0", "provider")
 
 def changed(inbox: list[Event], kind: type[Message], decoder: Decoder[Message]) -> list[Event]:
     """The same inbox, with one bit of the first message of this kind turned."""
-    events, done = [], False
-    for sender, data in inbox:
-        message: Any = None if data is None else decoder.decode(bytes(data))
+    events: list[Event] = []
+    done = False
+    for event in inbox:
+        message: Any = None if isinstance(event, Left) else decoder.decode(bytes(event.data))
         if not done and isinstance(message, kind):
             body = bytearray(message.body)
             body[0] ^= 1
-            events.append((sender, codec.encode(kind(message.step, memoryview(body)))))
+            events.append(Received(event.sender, codec.encode(kind(message.step, memoryview(body)))))
             done = True
         else:
-            events.append((sender, data))
+            events.append(event)
     assert done
     return events
 
@@ -50,7 +52,8 @@ def test_other_messages_under_the_same_draws_end_the_run(
     protocol, study = protocol_of("sfpca"), example.study
     decoder = Decoder[Message](protocol.all_messages(study))
     drawn, inbox = tap.records[ME].drawn, tap.inboxes[ME]
-    _, before = replay(protocol, study, ME, example.islands[ME.party], drawn, inbox)
+    own = example.own[ME.party]
+    _, before = replay(protocol, study, ME, own, drawn, inbox)
 
     networks: list[ReplayNetwork] = []
     made = ReplayNetwork.__init__
@@ -64,7 +67,7 @@ def test_other_messages_under_the_same_draws_end_the_run(
     with pytest.raises(
         (RunError, MessageError), match=r"is not what the recorded run sent|something else than"
     ):
-        replay(protocol, study, ME, example.islands[ME.party], drawn, changed(inbox, kind, decoder))
+        resumed(example, tap, ME, own, changed(inbox, kind, decoder))
     (net,) = networks
     # Accounts say what was received; of everything else the same bytes left, or nothing.
     sent = [item for item in net.sent if not isinstance(decoder.decode(bytes(item[1])), Compared)]
@@ -80,4 +83,4 @@ def test_other_rows_under_the_same_draws_end_the_run() -> None:
     rows[0, 0] += 1.0
     other = Island(rows, name=island.name, columns=island.columns)
     with pytest.raises(RunError, match="is not what the recorded run sent"):
-        replay(protocol_of("sfpca"), example.study, ME, other, tap.records[ME].drawn, tap.inboxes[ME])
+        resumed(example, tap, ME, Own(other))

@@ -16,7 +16,8 @@ from atoll.data.island import as_islands
 from atoll.estimators.base import parties
 from atoll.protocols.pca.sfpca import protocol
 from atoll.protocols.pca.sfpca.recipes import direct, strict
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import messages as machine
 from atoll.study.address import Address
 from atoll.study.model import Study
@@ -119,7 +120,7 @@ def retried() -> Iterator[tuple[Calls, Tap]]:
     with pytest.MonkeyPatch.context() as patch:
         calls, example = Calls(patch), slow_spectrum()
         tap = Tap(example.study)
-        LocalEngine().run(protocol.PROTOCOL, example.study, example.islands, observer=tap)
+        LocalEngine().run(protocol.PROTOCOL, example.study, example.own, observer=tap)
         yield calls, tap
 
 

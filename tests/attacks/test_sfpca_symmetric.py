@@ -16,7 +16,7 @@ from tests.support.sfpca_runs import encrypted, simulate, strict
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
 from atoll.protocols.pca.sfpca import messages as m
-from atoll.runtime.local.engine import Observer
+from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as mm
 from atoll.study.address import Address
 

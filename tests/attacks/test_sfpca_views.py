@@ -17,7 +17,8 @@ from atoll.estimators.base import parties
 from atoll.protocols import handshake
 from atoll.protocols.pca.sfpca import messages as m
 from atoll.protocols.pca.sfpca import protocol
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import messages as mm
 from atoll.study.address import Address
 from atoll.study.model import Study
@@ -66,8 +67,7 @@ class Tap(Observer):
         self.decoder = Decoder[Message](protocol.PROTOCOL.all_messages(study))
         self.arrived: dict[Address, list[Any]] = defaultdict(list)
 
-    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-        assert data is not None
+    def delivered(self, receiver: Address, sender: Address, data: bytes) -> None:
         self.arrived[receiver].append(self.decoder.decode(bytes(data)))
 
 
@@ -93,7 +93,7 @@ def example(recipe: str) -> tuple[Example, np.ndarray]:
 def view(request: pytest.FixtureRequest) -> View:
     built, rows = example(request.param)
     tap = Tap(built.study)
-    outcome = LocalEngine().run(protocol.PROTOCOL, built.study, built.islands, observer=tap)
+    outcome = LocalEngine().run(protocol.PROTOCOL, built.study, built.own, observer=tap)
     return View(rows, request.param, dict(tap.arrived), outcome.learned)
 
 

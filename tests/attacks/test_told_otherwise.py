@@ -23,7 +23,8 @@ from atoll.protocols import handshake, protocol_of
 from atoll.protocols.handshake import AgreedColumns, JoinedColumns
 from atoll.protocols.pca.pppca.told import JointMean, Transfer
 from atoll.protocols.pca.sfpca.messages import DataRange, RowCounts
-from atoll.runtime.local.engine import LocalEngine, Outcome
+from atoll.runtime.engine import Outcome
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Message]
@@ -54,7 +55,7 @@ def run(example: Example, role: str, change: Change) -> Outcome:
         return await honest(Deviating(net, change), *rest)
 
     changed = replace(protocol, roles={**protocol.roles, role: deviating})
-    return LocalEngine().run(changed, example.study, example.islands)
+    return LocalEngine().run(changed, example.study, example.own)
 
 
 def changing(kind: type[Message], to: str | None = None, **fields: Any) -> Change:
@@ -110,13 +111,15 @@ def test_other_columns_than_the_studys_are_refused_before_a_table_is_read(
     names: tuple[str, ...], wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    features = Island.features
+    blocks = Island.blocks
 
-    def reading(island: Island, columns: Any) -> Any:
+    def reading(island: Island, columns: Any, rows: int | None = None) -> Any:
         read.append(island.name)
-        return features(island, columns)
+        return blocks(island, columns, rows)
 
-    monkeypatch.setattr(Island, "features", reading)
+    monkeypatch.setattr(Island, "blocks", reading)
+    Island.from_array([[1.0]], name="probe").features(["x0"])
+    assert read == ["probe"]  # nothing is read in another way
     with pytest.raises(MessageError, match=f"server/server asks hospital-2 {wrong}") as refused:
         run(of_two_columns(), "server", changing(AgreedColumns, "hospital-2", names=names))
     assert refused.value.role == "hospital-2/provider"

@@ -21,8 +21,9 @@ import atoll
 from atoll.crypto.hazmat import product as go
 from atoll.errors import AtollError, MessageError, PrivacyError
 from atoll.protocols.pca.sfpca import protocol
+from atoll.runtime.engine import Observer
 from atoll.runtime.execute import run_study
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import messages as mm
 from atoll.secret_matrices import openings, roles
 from atoll.secret_matrices.checks import Checks
@@ -400,7 +401,7 @@ def test_a_certificate_that_only_the_coordinator_refuses_brings_no_second_try(
 
     monkeypatch.setattr(roles, "Coordinator", Refusing)
     with pytest.raises(MessageError, match="not that of the providers' parts"):
-        LocalEngine().run(protocol.PROTOCOL, example.study, example.islands, observer=tap)
+        LocalEngine().run(protocol.PROTOCOL, example.study, example.own, observer=tap)
     assert tap.count(mm.SeedPart) == 1
 
 
@@ -474,7 +475,7 @@ def test_components_that_leave_no_variance_are_refused_before_they_are_released(
 def test_scores_of_common_rows_have_noise_of_their_own() -> None:
     """Beside that of the components: their receivers do not know the rows."""
     example = sfpca_columns({"scores": ("provider",), "components": ("provider",)}, bounds=64.0, digits=16)
-    found = run_study(example.study, example.islands).result
+    found = run_study(example.study, example.own).result
     X = np.hstack([island.features(island.columns) for island in example.islands.values()])
     exact = (X - X.mean(axis=0)) @ found["components"].T
     off = np.abs(next(iter(found["scores"].values())) - exact)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.attacks.test_lattice_receiver import added as added_ciphertexts
 from tests.attacks.test_lattice_receiver import check_of_0_1_0, deviating, run, values_of, with_count
-from tests.contract.test_roles import Tap
 from tests.support.examples import summation
+from tests.support.taps import Tap, resumed
 
 import atoll
 from atoll import fixedpoint
@@ -22,8 +22,8 @@ from atoll.fixedpoint import Limbs
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.mechanisms import Crowd
 from atoll.protocols import checked, handshake, protocol_of
+from atoll.runtime.inbox import Received
 from atoll.runtime.local.engine import LocalEngine
-from atoll.runtime.replay import replay
 from atoll.secure_sums import masks
 from atoll.secure_sums.lattice import AddedInputs, EncryptedInput, Lattice, OpeningShare
 from atoll.secure_sums.mix import session as mix
@@ -111,25 +111,22 @@ def test_a_role_run_again_shuffles_no_other_batch_in_the_same_way() -> None:
     for options in ({}, {"form": "elgamal"}):
         example, tap = summation("mix", options, 3), Tap()
         protocol = protocol_of("sum")
-        LocalEngine().run(protocol, example.study, example.islands, observer=tap)
+        LocalEngine().run(protocol, example.study, example.own, observer=tap)
         decoder, me = (
             Decoder[Message](protocol.all_messages(example.study)),
             Address("island-2", "contributor"),
         )
 
-        def turned(data: bytes | None, decoder: Decoder[Message] = decoder) -> bytes | None:
-            message = decoder.decode(data) if data else None
+        def turned(data: bytes, decoder: Decoder[Message] = decoder) -> bytes:
+            message = decoder.decode(data)
             if not isinstance(message, mix.MixBatch):
                 return data
             return encode(mix.MixBatch(message.block, message.order, message.items[::-1]))
 
-        drawn, island = tap.records[me].drawn, example.islands["island-2"]
-        sent = replay(protocol, example.study, me, island, drawn, tap.inboxes[me])
-        assert sent is not None
+        own = example.own["island-2"]
+        assert resumed(example, tap, me, own)[1] == tap.outboxes[me]
         with pytest.raises(RunError, match="is not what the recorded run sent"):
-            replay(
-                protocol, example.study, me, island, drawn, [(a, turned(data)) for a, data in tap.inboxes[me]]
-            )
+            resumed(example, tap, me, own, [Received(a, turned(data)) for a, data in tap.received(me)])
 
 
 def test_a_segment_replaced_after_its_owners_hop_spoils_the_sum_and_shows_nothing(

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from atoll.data.island import Island, as_islands
+from atoll.data.island import as_islands
 from atoll.errors import MessageError
 from atoll.network import Compared, Network, Record
 from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.own import Own, owned
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
@@ -18,7 +19,7 @@ from atoll.study.model import Parameters, Party, Study
 def run(topics: dict[str, str], digests: dict[str, bytes]) -> dict[str, Any]:
     """Three members compare; each with the topic and the digest given for it."""
 
-    async def member(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    async def member(net: Network, study: Study, own: Own, record: Record) -> Learned:
         name = net.me.party
         notes = await net.agree(topics[name], digests[name], study.who("member"), name.encode())
         return Learned({"notes": notes})
@@ -40,7 +41,7 @@ def run(topics: dict[str, str], digests: dict[str, bytes]) -> dict[str, Any]:
         name="t", protocol="agreeing", parties=tuple(Party(name, ("member",)) for name in sorted(topics))
     )
     islands = as_islands({name: [[1.0]] for name in sorted(topics)})
-    outcome = LocalEngine().run(protocol, study, islands)
+    outcome = LocalEngine().run(protocol, study, owned(islands))
     return {address.party: learned.outputs["notes"] for address, learned in outcome.learned.items()}
 
 

@@ -1,25 +1,34 @@
-"""The local engine itself: who gets the data, what is counted, what is refused, and in which order."""
+"""What every engine must keep: who gets the data, what is counted, what is refused, and in which order.
+
+Every registered engine passes through the tests that take ``engine``; the rest is the local engine's own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import signal
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tests.support.examples import pppca
 
 from atoll.codec import Message
 from atoll.data.island import as_islands
-from atoll.errors import Deadlock, MessageError, RoleFailed, RunError
+from atoll.errors import Deadlock, MessageError, ParameterError, RoleFailed, RunError
 from atoll.network import Network, Record
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned, Protocol
-from atoll.runtime.local.engine import LocalEngine, Outcome
+from atoll.protocols.own import owned
+from atoll.runtime.engine import Engine, Observer, Outcome
+from atoll.runtime.engines import engine_names, engine_of
+from atoll.runtime.inbox import Received
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.links import Frame, Link
+from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
 pytestmark = pytest.mark.timeout(60)
@@ -36,7 +45,18 @@ class Big(Message, frozen=True):
 Role = Callable[[Network, Study, Any, Record], Coroutine[Any, Any, Learned]]
 
 
-def run(owner: Role, helper: Role, messages: tuple[type[Message], ...] = (Ping, Big)) -> Outcome:
+@pytest.fixture(params=engine_names())
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return engine_of(request.param)
+
+
+def run(
+    engine: Engine,
+    owner: Role,
+    helper: Role,
+    messages: tuple[type[Message], ...] = (Ping, Big),
+    **options: Any,
+) -> Outcome:
     """Two islands, each owner and helper at once: only owners bring data."""
     protocol = Protocol(
         name="two",
@@ -54,48 +74,48 @@ def run(owner: Role, helper: Role, messages: tuple[type[Message], ...] = (Ping, 
     study = Study(
         name="t", protocol="two", parties=tuple(Party(name, ("owner", "helper")) for name in ("a", "b"))
     )
-    return LocalEngine().run(protocol, study, as_islands({"a": [[1.0]], "b": [[2.0]]}))
+    return engine.run(protocol, study, owned(as_islands({"a": [[1.0]], "b": [[2.0]]})), **options)
 
 
-async def idle(net: Network, study: Study, island: Any, record: Record) -> Learned:
+async def idle(net: Network, study: Study, own: Any, record: Record) -> Learned:
     return Learned()
 
 
-def test_only_roles_that_bring_data_are_handed_the_table() -> None:
-    async def tell(net: Network, study: Study, island: Any, record: Record) -> Learned:
-        return Learned({"has": island is not None})
+def test_only_roles_that_bring_data_are_handed_the_table(engine: Engine) -> None:
+    async def tell(net: Network, study: Study, own: Any, record: Record) -> Learned:
+        return Learned({"has": own.island is not None})
 
-    has = {str(address): one.outputs["has"] for address, one in run(tell, tell).learned.items()}
+    has = {str(address): one.outputs["has"] for address, one in run(engine, tell, tell).learned.items()}
     assert has == {"a/owner": True, "a/helper": False, "b/owner": True, "b/helper": False}
 
 
-def test_data_that_no_party_of_the_study_has_are_refused() -> None:
+def test_data_that_no_party_of_the_study_has_are_refused(engine: Engine) -> None:
     example = pppca()
-    stranger = {**example.islands, "elsewhere": example.islands["hospital-0"]}
+    stranger = {**example.own, "elsewhere": example.own["hospital-0"]}
     with pytest.raises(RunError, match="there is data for elsewhere"):
-        LocalEngine().run(protocol_of("pppca"), example.study, stranger)
-    one_less = {name: island for name, island in example.islands.items() if name != "hospital-0"}
+        engine.run(protocol_of("pppca"), example.study, stranger)
+    one_less = {name: own for name, own in example.own.items() if name != "hospital-0"}
     with pytest.raises(RunError, match="no data for hospital-0"):
-        LocalEngine().run(protocol_of("pppca"), example.study, one_less)
+        engine.run(protocol_of("pppca"), example.study, one_less)
 
 
-def test_messages_bytes_and_rounds_are_counted() -> None:
+def test_messages_bytes_and_rounds_are_counted(engine: Engine) -> None:
     """There and back and there: three messages that wait for each other."""
 
-    async def asks(net: Network, study: Study, island: Any, record: Record) -> Learned:
+    async def asks(net: Network, study: Study, own: Any, record: Record) -> Learned:
         (other,) = (a for a in study.who("helper") if a.party == net.me.party)
         await net.send(other, Ping(1))
         await net.send(other, Big(bytes((await net.receive(Ping, other)).n)))
         return Learned()
 
-    async def answers(net: Network, study: Study, island: Any, record: Record) -> Learned:
+    async def answers(net: Network, study: Study, own: Any, record: Record) -> Learned:
         (other,) = (a for a in study.who("owner") if a.party == net.me.party)
         await net.receive(Ping, other)
         await net.send(other, Ping(1000))
         await net.receive(Big, other)
         return Learned()
 
-    transcript = run(asks, answers).transcript
+    transcript = run(engine, asks, answers).transcript
     assert transcript.rounds == 3
     assert transcript.messages == 6
     assert transcript.kinds == {"Ping": 4, "Big": 2}
@@ -106,38 +126,147 @@ def test_messages_bytes_and_rounds_are_counted() -> None:
     assert transcript.of("a/helper").bytes_received == asked.bytes_sent
 
 
-def test_a_message_that_the_protocol_does_not_have_ends_the_run_and_names_its_sender() -> None:
-    async def sends(net: Network, study: Study, island: Any, record: Record) -> Learned:
+def test_a_message_that_the_protocol_does_not_have_ends_the_run_and_names_its_sender(engine: Engine) -> None:
+    async def sends(net: Network, study: Study, own: Any, record: Record) -> Learned:
         (other,) = (a for a in study.who("helper") if a.party == net.me.party)
         await net.send(other, Big(b"not declared"))
         return Learned()
 
-    async def waits(net: Network, study: Study, island: Any, record: Record) -> Learned:
+    async def waits(net: Network, study: Study, own: Any, record: Record) -> Learned:
         (other,) = (a for a in study.who("owner") if a.party == net.me.party)
         await net.receive(Ping, other)
         return Learned()
 
     with pytest.raises(MessageError, match=r"from (a|b)/owner: malformed message") as caught:
-        run(sends, waits, (Ping,))
+        run(engine, sends, waits, (Ping,))
     assert caught.value.role in ("a/helper", "b/helper")
 
 
-def test_an_unexpected_error_does_not_quote_what_it_met() -> None:
-    async def fails(net: Network, study: Study, island: Any, record: Record) -> Learned:
+def test_an_unexpected_error_does_not_quote_what_it_met(engine: Engine) -> None:
+    async def fails(net: Network, study: Study, own: Any, record: Record) -> Learned:
         raise ValueError("could not convert 'Jane Doe' to a number")
 
     with pytest.raises(RoleFailed, match="an unexpected ValueError") as caught:
-        run(fails, idle)
+        run(engine, fails, idle)
     assert "Jane" not in str(caught.value)
+
+
+def test_a_broadcast_is_one_sending_to_each(engine: Engine) -> None:
+    async def tells(net: Network, study: Study, own: Any, record: Record) -> Learned:
+        await net.broadcast(study.who("helper"), Big(bytes(1000)))
+        return Learned()
+
+    async def hears(net: Network, study: Study, own: Any, record: Record) -> Learned:
+        told = await net.gather(Big, study.who("owner"))
+        return Learned({"told": len(told)})
+
+    outcome = run(engine, tells, hears)
+    assert outcome.learned[Address("a", "helper")].outputs == {"told": 2}
+    assert outcome.transcript.messages == 4
+    asked = outcome.transcript.of("a/owner")
+    assert asked.messages_sent == 2
+    assert 2000 < asked.bytes_sent < 2200
+
+
+def test_a_role_is_handed_what_its_party_owns_and_nothing_else(engine: Engine) -> None:
+    seen: dict[str, Any] = {}
+
+    async def look(net: Network, study: Study, own: Any, record: Record) -> Learned:
+        seen[str(net.me)] = own
+        return Learned()
+
+    run(engine, look, look)
+    assert {name: own.island and own.island.name for name, own in seen.items()} == {
+        "a/owner": "a",
+        "a/helper": None,
+        "b/owner": "b",
+        "b/helper": None,
+    }
+
+
+def test_the_record_is_told_of_every_message_before_it_leaves() -> None:
+    """By a broadcast too, in order, with the digest of the bytes that travel."""
+    told: list[tuple[Address, bytes]] = []
+    left: list[tuple[Address, bytes]] = []
+
+    async def tells(net: Network, study: Study, own: Any, record: Any) -> Learned:
+        honest = record.sent
+
+        def sent(to: Address, digest: bytes) -> None:
+            assert len(told) == len(left)  # nothing that was not told has left
+            told.append((to, digest))
+            honest(to, digest)
+
+        if net.me.party == "a":
+            record.sent = sent
+            await net.broadcast(study.who("helper"), Ping(1))
+            await net.send(study.who("helper")[0], Big(bytes(3 << 20)))
+        return Learned()
+
+    class Wire(Observer):
+        def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+            left.append((receiver, hashlib.sha256(data).digest()))
+
+    run(LocalEngine(), tells, idle, observer=Wire())
+    assert len(told) == 3
+    assert told == left
+
+
+def test_a_sending_that_the_record_refuses_does_not_leave() -> None:
+    left: list[bytes] = []
+
+    async def tells(net: Network, study: Study, own: Any, record: Any) -> Learned:
+        if net.me.party == "a":
+            record.sendings.append((study.who("helper")[0], b"the digest of another message"))
+            await net.send(study.who("helper")[0], Ping(1))
+        return Learned()
+
+    class Wire(Observer):
+        def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
+            left.append(data)
+
+    with pytest.raises(RunError, match="what would be sent to a/helper is not what the recorded run sent"):
+        run(LocalEngine(), tells, idle, observer=Wire())
+    assert left == []
+
+
+def test_an_engine_is_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere(LocalEngine):
+        pass
+
+    class Point(NamedTuple):
+        name: str
+        value: str
+        found: Any
+
+        def load(self) -> Any:
+            return self.found
+
+    points = [Point("elsewhere", "x:Elsewhere", Elsewhere), Point("local", "x:Thief", Elsewhere)]
+    points.append(Point("no-engine", "x:dict", dict))
+
+    def registered(group: str, name: str | None = None) -> list[Point]:
+        assert group == "atoll.engines"
+        return [point for point in points if name in (None, point.name)]
+
+    assert engine_names()[0] == "local"
+    monkeypatch.setattr("atoll.runtime.engines.entry_points", registered)
+    assert engine_names() == ("local", "elsewhere", "no-engine")
+    assert type(engine_of("elsewhere")) is Elsewhere
+    assert type(engine_of("local")) is LocalEngine
+    with pytest.raises(ParameterError, match="registered as x:dict, which is not an engine"):
+        engine_of("no-engine")
+    with pytest.raises(ParameterError, match="there is no engine called 'locla'"):
+        engine_of("locla")
 
 
 def test_frames_on_a_slow_link_arrive_in_order() -> None:
     arrived: list[bytes] = []
 
     async def talk() -> None:
-        link = Link(0.005, None, lambda frame: arrived.append(frame.data))
+        link = Link(0.005, None, lambda frame: arrived.append(frame.event.data))  # type: ignore[union-attr]
         for i in range(20):
-            link.send(Frame(bytes([i]), 1))
+            link.send(Frame(Received(Address("a", "owner"), bytes([i])), 1))
         while len(arrived) < 20:
             await asyncio.sleep(0.001)
 
@@ -150,7 +279,7 @@ def test_a_time_limit_of_the_callers_ends_the_run(monkeypatch: pytest.MonkeyPatc
     example, protocol = pppca(), protocol_of("pppca")
     mute = replace(protocol, roles={**protocol.roles, "server": idle})
     with pytest.raises(Deadlock):
-        LocalEngine().run(mute, example.study, example.islands)
+        LocalEngine().run(mute, example.study, example.own)
     monkeypatch.setattr("atoll.runtime.local.engine._Run.check_for_deadlock", lambda _: None)
 
     class TimeIsUp(Exception):
@@ -164,7 +293,7 @@ def test_a_time_limit_of_the_callers_ends_the_run(monkeypatch: pytest.MonkeyPatc
     bell.start()
     try:
         with pytest.raises(TimeIsUp):
-            LocalEngine().run(mute, example.study, example.islands)
+            LocalEngine().run(mute, example.study, example.own)
     finally:
         bell.cancel()
         signal.signal(signal.SIGUSR1, before)

@@ -44,7 +44,7 @@ def test_links_count_without_anybody_waiting_for_them() -> None:
     quick = LocalEngine(one_at_a_time=True)
     slow = LocalEngine(latency=1.0, bandwidth=1e6, one_at_a_time=True)
     costs = [
-        run_study(example.study, example.islands, engine=engine).result.transcript for engine in (quick, slow)
+        run_study(example.study, example.own, engine=engine).result.transcript for engine in (quick, slow)
     ]
     assert costs[1].wall_seconds < 1.0 < costs[1].rounds < costs[1].apart_seconds
     assert costs[0].apart_seconds < 1.0
@@ -56,7 +56,7 @@ def test_links_count_without_anybody_waiting_for_them() -> None:
 def test_a_failing_role_fails_the_metered_run() -> None:
     example = sfpca(n_components=99)
     with pytest.raises(ParameterError, match="n_components"):
-        run_study(example.study, example.islands, engine=LocalEngine(one_at_a_time=True))
+        run_study(example.study, example.own, engine=LocalEngine(one_at_a_time=True))
 
 
 def test_faults_cannot_be_metered() -> None:

@@ -18,6 +18,7 @@ from atoll.data.island import Island
 from atoll.errors import AtollError, ParameterError, StudyError
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.own import Own, owned
 from atoll.review.study import review_study
 from atoll.runtime.execute import run_study
 from atoll.runtime.local.engine import LocalEngine
@@ -29,7 +30,7 @@ from atoll.study.model import Parameters, Party, Study
 
 
 def counts(example: Example) -> Counter[str]:
-    return Counter(run_study(example.study, example.islands).result.transcript.kinds)
+    return Counter(run_study(example.study, example.own).result.transcript.kinds)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 20])
@@ -53,11 +54,11 @@ def test_a_sum_takes_the_papers_number_of_messages(n: int) -> None:
 
 @pytest.mark.parametrize("n", [2, 4])
 def test_where_all_contributors_get_the_sum_it_takes_3n_plus_1(n: int) -> None:
-    async def contributor(net: Network, study: Study, island: Island, record: Record) -> Learned:
+    async def contributor(net: Network, study: Study, own: Own, record: Record) -> Learned:
         everyone = study.who("contributor")
         sums = secure_sums.session(study, net, record, contributors=everyone, receivers=everyone, longest=2)
         await sums.open()
-        await sums.contribute("v", fixedpoint.encode(island.features(island.columns).ravel()))
+        await sums.contribute("v", fixedpoint.encode(own.table.features(own.table.columns).ravel()))
         total = await sums.total("v", 2)
         await sums.close()
         return Learned({"total": fixedpoint.decode(total)})
@@ -82,7 +83,7 @@ def test_where_all_contributors_get_the_sum_it_takes_3n_plus_1(n: int) -> None:
         parties=(*(Party(name, ("contributor",)) for name in names), Party("m", ("mediator",))),
     )
     islands = {name: Island.from_array(np.array([[1.0, k]]), name=name) for k, name in enumerate(names)}
-    outcome = LocalEngine().run(protocol, study, islands)
+    outcome = LocalEngine().run(protocol, study, owned(islands))
     for address, learned in outcome.learned.items():
         if address.role == "contributor":
             assert learned.outputs["total"].tolist() == [n, sum(range(n))]
@@ -135,9 +136,9 @@ def test_a_mediator_may_not_be_an_island_and_needs_a_mix() -> None:
     example = summation("mix")
     doubled = (Party("island-0", ("contributor", "mediator")), *example.study.parties[1:])
     with pytest.raises(StudyError, match="cannot be both mediator and contributor"):
-        run_study(structs.replace(example.study, parties=doubled), example.islands)
+        run_study(structs.replace(example.study, parties=doubled), example.own)
     with pytest.raises(StudyError, match="unknown role 'mediator'"):
-        run_study(mediated(pppca("shares")).study, pppca("shares").islands)
+        run_study(mediated(pppca("shares")).study, pppca("shares").own)
 
 
 def test_pca_by_mixing_is_the_same_pca() -> None:

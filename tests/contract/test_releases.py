@@ -14,7 +14,8 @@ from atoll.errors import AtollError, StudyError
 from atoll.protocols import check_study, protocol_of
 from atoll.protocols.pca.pppca.protocol import JointMean, Transfer
 from atoll.protocols.pca.released import Model, Projection, SampleCount, Variances
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 from atoll.study.model import Party
 
@@ -64,7 +65,7 @@ def test_an_output_is_sent_to_whom_the_study_names_and_to_nobody_else(
 ) -> None:
     example = with_consumers(build(), release)
     tap, protocol = Released(example), protocol_of(example.study.protocol)
-    LocalEngine().run(protocol, example.study, example.islands, observer=tap)
+    LocalEngine().run(protocol, example.study, example.own, observer=tap)
     named = {str(address) for address in example.study.receivers(output)}
     sent = {who for what, who in tap.sent_to if what == output}
     assert sent == named
@@ -78,7 +79,7 @@ def test_a_provider_is_named_by_its_party() -> None:
     example = pppca()
     study = structs.replace(example.study, release={"components": ("hospital-1",)})
     tap = Released(Example(study, example.islands))
-    LocalEngine().run(protocol_of("pppca"), study, example.islands, observer=tap)
+    LocalEngine().run(protocol_of("pppca"), study, example.own, observer=tap)
     assert tap.sent_to == {("components", "hospital-1/provider")}
 
 
@@ -111,9 +112,9 @@ def test_the_joint_mean_is_the_only_number_that_every_provider_is_sent() -> None
     decoder = Decoder[Message](protocol_of("pppca").all_messages(example.study))
 
     class Tap(Observer):
-        def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-            if receiver.role == "provider" and sender.role == "server" and data is not None:
+        def delivered(self, receiver: Address, sender: Address, data: bytes) -> None:
+            if receiver.role == "provider" and sender.role == "server":
                 kinds.add(type(decoder.decode(data)))
 
-    LocalEngine().run(protocol_of("pppca"), example.study, example.islands, observer=Tap())
+    LocalEngine().run(protocol_of("pppca"), example.study, example.own, observer=Tap())
     assert {kind.__name__ for kind in kinds} == {"AgreedColumns", JointMean.__name__}

@@ -10,46 +10,23 @@ import numpy as np
 import pytest
 from msgspec import structs
 from tests.support.examples import EXAMPLES, Example, frames, pppca
+from tests.support.taps import resumed, tapped
 
 import atoll
 from atoll.codec import Decoder, Message
-from atoll.data.island import as_islands
+from atoll.data.island import Island, as_islands
 from atoll.errors import AtollError, Deadlock, RoleFailed, RunError, StudyError
 from atoll.protocols import PROTOCOLS, protocol_of
 from atoll.protocols.base import Circumstances, with_helpers
+from atoll.protocols.own import Own
 from atoll.runtime.execute import run_study
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.inbox import Received
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.faults import Faults
 from atoll.runtime.local.links import FaultyLink, Frame
-from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
 from atoll.study.address import Address
 from atoll.study.model import Party
-
-
-class Tap(Observer):
-    """Keeps everything that moved."""
-
-    def __init__(self) -> None:
-        self.inboxes: dict[Address, list[tuple[Address, bytes | None]]] = defaultdict(list)
-        self.outboxes: dict[Address, list[tuple[Address, bytes]]] = defaultdict(list)
-        self.records: dict[Address, MemoryRecord] = {}
-
-    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
-        self.outboxes[sender].append((receiver, bytes(data)))
-
-    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-        self.inboxes[receiver].append((sender, data))
-
-    def finished(self, address: Address, record: MemoryRecord) -> None:
-        self.records[address] = record
-
-
-def tapped(example: Example, faults: Faults | None = None) -> Tap:
-    tap = Tap()
-    protocol = protocol_of(example.study.protocol)
-    LocalEngine(faults=faults).run(protocol, example.study, example.islands, observer=tap)
-    return tap
 
 
 def test_every_protocol_has_an_example() -> None:
@@ -63,8 +40,8 @@ def test_a_role_run_again_from_its_record_sends_the_same_bytes(name: str) -> Non
     protocol = protocol_of(example.study.protocol)
     assert set(tap.records) == set(example.study.addresses())
     for address, record in tap.records.items():
-        island = example.islands.get(address.party)
-        _, sent = replay(protocol, example.study, address, island, record.drawn, tap.inboxes[address])
+        own = example.own.get(address.party, Own())
+        _, sent = replay(protocol, example.study, address, own, record.drawn, tap.inboxes[address])
         assert sent == tap.outboxes[address]
 
 
@@ -80,7 +57,7 @@ def test_a_role_without_its_record_cannot_be_replayed_or_sends_other_bytes(name:
             protocol_of(example.study.protocol),
             example.study,
             address,
-            example.islands.get(address.party),
+            example.own.get(address.party, Own()),
             {},
             tap.inboxes[address],
         )
@@ -95,8 +72,9 @@ def test_a_role_receives_only_what_the_study_says(name: str) -> None:
     for disclosure in protocol.learns(example.study):
         allowed[disclosure.role] |= set(disclosure.messages)
     received: dict[str, set[type]] = defaultdict(set)
-    for address, inbox in tapped(example).inboxes.items():
-        received[address.role] |= {type(decoder.decode(data)) for _, data in inbox if data is not None}
+    tap = tapped(example)
+    for address in tap.inboxes:
+        received[address.role] |= {type(decoder.decode(data)) for _, data in tap.received(address)}
     for role, kinds in received.items():
         assert kinds <= allowed[role], role
         # And nothing is announced that does not come: an announcement that is too wide hides a leak.
@@ -107,12 +85,10 @@ def test_providers_receive_shares_mean_n_and_t_and_the_server_only_sums_of_share
     example = pppca()
     study = structs.replace(example.study, release={"components": ("provider",), "scores": ("consumer",)})
     decoder = Decoder[Message](protocol_of("pppca").all_messages(study))
-    inboxes = tapped(Example(study, example.islands)).inboxes
+    tap = tapped(Example(study, example.islands))
     received: dict[str, set[str]] = defaultdict(set)
-    for address, inbox in inboxes.items():
-        received[address.role] |= {
-            type(decoder.decode(data)).__name__ for _, data in inbox if data is not None
-        }
+    for address in tap.inboxes:
+        received[address.role] |= {type(decoder.decode(data)).__name__ for _, data in tap.received(address)}
     assert received == {
         "provider": {"AgreedColumns", "Compared", "ShareSeed", "JointMean", "Transfer"},
         "server": {"Columns", "ShareSum"},
@@ -124,7 +100,7 @@ def test_providers_receive_shares_mean_n_and_t_and_the_server_only_sums_of_share
 def test_nobody_learns_an_output_that_is_not_released_to_it(name: str) -> None:
     example = EXAMPLES[name]()
     protocol = protocol_of(example.study.protocol)
-    outcome = LocalEngine().run(protocol, example.study, example.islands)
+    outcome = LocalEngine().run(protocol, example.study, example.own)
     for address, learned in outcome.learned.items():
         released = {
             value
@@ -146,7 +122,7 @@ def test_messages_and_rounds_are_those_that_review_predicts() -> None:
         if protocol.forecast is not None:  # where rows matter too
             rows = tuple(island.n_rows for island in example.islands.values())
             expected, _ = protocol.forecast(example.study, Circumstances(n_columns, rows))
-        transcript = run_study(example.study, example.islands).result.transcript
+        transcript = run_study(example.study, example.own).result.transcript
         assert transcript.messages == expected.messages, name
         assert transcript.rounds == expected.rounds, name
 
@@ -167,13 +143,14 @@ def test_drops_duplicates_and_reorderings_change_nothing(block: int) -> None:
     for seed in (*range(100 * block, 100 * (block + 1)), *(KEPT_SEEDS if block == 0 else ())):
         example = pppca(sums[seed % 5])
         faults = Faults(seed=seed, drop=0.15, duplicate=0.2, reorder=0.3, late_by=0.0005, resend_after=0.001)
-        calm = run_study(example.study, example.islands).result.outputs
-        stormy = run_study(example.study, example.islands, engine=LocalEngine(faults=faults)).result.outputs
+        calm = run_study(example.study, example.own).result.outputs
+        stormy = run_study(example.study, example.own, engine=LocalEngine(faults=faults)).result.outputs
         assert same(calm, stormy), seed
 
 
 def test_a_faulty_link_loses_frames_and_mends_it() -> None:
-    frames, arrived = [Frame(bytes([i]), 1) for i in range(100)], []
+    me = Address("a", "provider")
+    frames, arrived = [Frame(Received(me, bytes([i])), 1) for i in range(100)], []
     faults = Faults(seed=5, drop=0.3, duplicate=0.3, reorder=0.5, late_by=0.0005, resend_after=0.001)
     transmissions = 0
 
@@ -198,8 +175,7 @@ def test_a_faulty_link_loses_frames_and_mends_it() -> None:
 
 def test_one_roles_exception_ends_the_others_and_names_it() -> None:
     example = pppca()
-    broken = dict(example.islands)
-    broken["hospital-1"] = None  # type: ignore[assignment]
+    broken = example.own | {"hospital-1": Own(object())}  # type: ignore[arg-type]
     with pytest.raises(RoleFailed, match="hospital-1/provider failed") as caught:
         run_study(example.study, broken)
     assert caught.value.role == "hospital-1/provider"
@@ -212,7 +188,7 @@ def test_atolls_own_errors_keep_their_type_and_carry_the_role() -> None:
     with pytest.raises(
         AtollError, match=r"hospital-2: column 'dose' holds a missing value \(NaN\) at row 12"
     ) as e:
-        run_study(example.study, example.islands)
+        run_study(example.study, example.own)
     assert e.value.role == "hospital-2/provider"
 
 
@@ -221,25 +197,25 @@ def test_a_deadlock_is_found_at_once_and_says_who_waits_for_what() -> None:
     example = pppca()
     protocol = protocol_of("pppca")
 
-    async def silent(net, study, island, record):  # type: ignore[no-untyped-def]
+    async def silent(net, study, own, record):  # type: ignore[no-untyped-def]
         return None
 
     mute = replace(protocol, roles={**protocol.roles, "server": silent})
     with pytest.raises(Deadlock, match="hospital-0/provider waits for AgreedColumns from server/server"):
-        LocalEngine().run(mute, example.study, example.islands)
+        LocalEngine().run(mute, example.study, example.own)
 
 
 def test_latency_is_felt_once_per_round() -> None:
     example = pppca()
-    transcript = run_study(example.study, example.islands, engine=LocalEngine(latency=0.01)).result.transcript
+    transcript = run_study(example.study, example.own, engine=LocalEngine(latency=0.01)).result.transcript
     assert 0.01 * transcript.rounds <= transcript.wall_seconds < 0.01 * transcript.rounds + 1.0
 
 
 def test_bandwidth_slows_large_messages() -> None:
     example = pppca()
-    fast = run_study(example.study, example.islands).result.transcript
+    fast = run_study(example.study, example.own).result.transcript
     per_link = max(cost.bytes_sent for cost in fast.roles.values()) / 4
-    slow = run_study(example.study, example.islands, engine=LocalEngine(bandwidth=per_link / 0.2))
+    slow = run_study(example.study, example.own, engine=LocalEngine(bandwidth=per_link / 0.2))
     assert slow.result.transcript.wall_seconds > 0.1
 
 
@@ -254,8 +230,8 @@ def test_a_large_table_gives_the_same_bytes_on_any_number_of_cores(
     tap = tapped(Example(study, islands))
     monkeypatch.setattr("atoll.threads.cores", lambda: cores)
     for address, record in tap.records.items():
-        island = islands.get(address.party)
-        _, sent = replay(protocol_of("pppca"), study, address, island, record.drawn, tap.inboxes[address])
+        own = Own(islands.get(address.party))
+        _, sent = replay(protocol_of("pppca"), study, address, own, record.drawn, tap.inboxes[address])
         assert sent == tap.outboxes[address]
 
 
@@ -266,14 +242,33 @@ def test_a_role_run_again_on_other_data_is_stopped_before_it_sends_them() -> Non
     other = as_islands(frames())[address.party]
     other._table.iloc[0, 0] += 1.0  # type: ignore[union-attr]
     with pytest.raises(RunError, match="is not what the recorded run sent"):
-        replay(
-            protocol_of("pppca"),
-            example.study,
-            address,
-            other,
-            tap.records[address].drawn,
-            tap.inboxes[address],
-        )
+        resumed(example, tap, address, Own(other))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "meta",
+        "privatelocal",
+        "dpdpca-paper",
+        "dpdpca-lattice",
+        "summation-shares",
+        "summation-masks",
+        "summation-mix",
+    ],
+)
+def test_no_protocol_sends_other_data_under_the_same_draws(name: str) -> None:
+    """Before records were told, the paper's form encrypted other rows with the same randomness."""
+    example = EXAMPLES[name]()
+    tap = tapped(example)
+    address = next(a for a in example.study.addresses() if a.party in example.islands)
+    island = example.islands[address.party]
+    rows = island.features(island.columns).copy()
+    rows[0] += 1.0
+    other = Island(rows, name=island.name, columns=island.columns if island.named else None)
+    assert resumed(example, tap, address, example.own[address.party])[1] == tap.outboxes[address]
+    with pytest.raises(RunError, match="is not what the recorded run sent"):
+        resumed(example, tap, address, Own(other))
 
 
 def test_no_party_is_server_and_provider_at_once() -> None:
@@ -284,7 +279,7 @@ def test_no_party_is_server_and_provider_at_once() -> None:
         example.study.parties[4],
     )
     with pytest.raises(StudyError, match="'hospital-0' cannot be both provider and server"):
-        run_study(structs.replace(example.study, parties=parties), example.islands)
+        run_study(structs.replace(example.study, parties=parties), example.own)
 
 
 def test_a_party_is_not_called_like_a_role_that_it_does_not_play() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from atoll.runtime.local.engine.faults import Faults
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import SUMS, summation
@@ -18,7 +17,10 @@ from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Decoder, Message
 from atoll.errors import AtollError, PartyLeft, RangeOverflow
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.protocols.own import owned
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.faults import Faults
 from atoll.secure_sums import masks, shares
 from atoll.study.address import Address
 
@@ -85,7 +87,7 @@ def test_masks_cost_what_is_predicted(
     monkeypatch.setattr("atoll.secure_sums.base.BLOCK_VALUES", 5 if blocks == 1 else 2)
     example = summation("masks", options, n)
     expected = secure_sums.expected(example.study, n, [5])
-    transcript = LocalEngine().run(protocol_of("sum"), example.study, example.islands).transcript
+    transcript = LocalEngine().run(protocol_of("sum"), example.study, example.own).transcript
     # To each neighbour: key, backup, comparison; with the receiver: five messages (one without dropouts).
     literal = n * (3 * (n - 1) + 5) * blocks if options else n * (n - 1 + blocks)
     assert transcript.messages == expected.messages == literal
@@ -123,7 +125,7 @@ def test_what_a_contributor_sends_looks_uniform(method: str, options: dict[str, 
     )
     protocol = protocol_of("sum")
     tap = Bodies(Decoder[Message](protocol.all_messages(study)))
-    LocalEngine().run(protocol, study, islands, observer=tap)
+    LocalEngine().run(protocol, study, owned(islands), observer=tap)
     assert len(tap.seen) == 4
     for bodies in tap.seen.values():
         counts = np.bincount(np.frombuffer(b"".join(bodies), np.uint8), minlength=256)

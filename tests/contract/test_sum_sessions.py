@@ -20,7 +20,8 @@ from atoll.crypto import shamir
 from atoll.errors import MessageError, ParameterError, PartyLeft
 from atoll.network import Compared
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.faults import Faults
 from atoll.runtime.records import MemoryRecord
 from atoll.secure_sums import base, lattice, masks, recoverable_masks, shares
@@ -51,7 +52,7 @@ class Tap(Observer):
 def tapped(example: Example, engine: LocalEngine | None = None) -> Tap:
     tap = Tap(example)
     protocol = protocol_of(example.study.protocol)
-    (engine or LocalEngine()).run(protocol, example.study, example.islands, observer=tap)
+    (engine or LocalEngine()).run(protocol, example.study, example.own, observer=tap)
     return tap
 
 

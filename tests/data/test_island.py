@@ -10,7 +10,6 @@ import pytest
 
 from atoll.data.island import Island, as_islands
 from atoll.errors import DataError
-from atoll.privacy.ledger import Ledger
 
 
 def test_columns_come_in_the_order_in_which_they_are_asked_for() -> None:
@@ -40,13 +39,57 @@ def test_an_archive_with_objects_is_refused_and_nothing_of_it_is_run(tmp_path: P
 
 
 def test_an_island_under_another_name_keeps_what_its_owner_asks_for() -> None:
-    with Ledger() as ledger:
-        given = Island(
-            np.ones((3, 2)), name="north", identity="icu", ledger=ledger, capacity=8, min_colluders=2
-        )
-        (island,) = as_islands({"ward": given}).values()
-        assert island.name == "ward"
-        assert island.identity == "icu"
-        assert island.ledger is ledger
-        assert island.capacity == 8
-        assert island.min_colluders == 2
+    given = Island(np.ones((3, 2)), name="north", identity="icu", capacity=8)
+    (island,) = as_islands({"ward": given}).values()
+    assert island.name == "ward"
+    assert island.identity == "icu"
+    assert island.capacity == 8
+
+
+@pytest.mark.parametrize("kind", ["array", "other order", "frame", "nullable"])
+def test_blocks_are_the_rows_in_order(kind: str) -> None:
+    X = np.arange(44.0).reshape(11, 4)
+    names = ["a", "b", "c", "d"]
+    frame = pd.DataFrame(X, columns=names)
+    island = {
+        "array": Island.from_array(X, columns=names),
+        "other order": Island.from_array(X, columns=names),
+        "frame": Island.from_frame(frame),
+        "nullable": Island.from_frame(frame.convert_dtypes()),
+    }[kind]
+    wanted = names if kind == "array" else ["c", "a"]
+    expected = frame[wanted].to_numpy()
+    blocks = list(island.blocks(wanted, 4))
+    assert [block.shape for block in blocks] == [(4, len(wanted)), (4, len(wanted)), (3, len(wanted))]
+    assert all(block.dtype == np.float64 for block in blocks)
+    assert np.array_equal(np.vstack(blocks), expected)
+    assert np.array_equal(island.features(wanted), expected)
+    chosen = island.chosen(wanted)._replace(units=lambda block: -block)
+    assert np.array_equal(chosen.whole(), -expected)
+    assert np.array_equal(chosen.largest(), expected.max(axis=0))
+
+
+def test_blocks_of_an_array_are_no_copies_and_bounded_in_bytes() -> None:
+    X = np.zeros((50_000, 13))
+    island = Island.from_array(X)
+    blocks = list(island.blocks(island.columns))
+    assert max(block.nbytes for block in blocks) <= 1 << 21
+    assert len(blocks) == 3
+    assert all(np.shares_memory(block, X) for block in blocks)
+
+
+def test_an_empty_table_is_one_empty_block() -> None:
+    assert [block.shape for block in Island.from_array(np.empty((0, 3))).blocks(["x0", "x1"])] == [(0, 2)]
+
+
+def test_text_in_a_later_block_is_named_by_its_place() -> None:
+    frame = pd.DataFrame({"a": [1.0] * 9, "b": [*range(8), "Jane"]}, dtype=object)
+    island = Island.from_frame(frame, name="north")
+    with pytest.raises(DataError, match="north: column 'b' holds text at row 8"):
+        list(island.blocks(["a", "b"], 2))
+
+
+def test_a_ledger_is_not_put_on_an_island() -> None:
+    """Put there it would book nothing; it is handed in beside the island."""
+    with pytest.raises(AttributeError):
+        Island.from_array(np.eye(2)).ledger = object()  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ def test_blocks_are_merged_to_the_moments_of_the_whole(
 ) -> None:
     monkeypatch.setattr(statistics, "BLOCK_BYTES", 8 * 3 * 10)  # ten rows each
     X = table(503, offset)
-    found = moments(X, Island(X), ("a", "b", "c"))
+    found = moments(Island(X).chosen(("x0", "x1", "x2")))
     assert found.n == 503
     np.testing.assert_allclose(found.mean, X.mean(axis=0), rtol=1e-13)
     centred = X - X.mean(axis=0)
@@ -33,7 +33,7 @@ def test_blocks_are_merged_to_the_moments_of_the_whole(
 
 def test_sum_and_scatter_about_another_centre() -> None:
     X, centre = table(40, 0.0), np.array([1.0, -2.0, 3.0])
-    residual, scatter = about(moments(X, Island(X), ("a", "b", "c")), centre)
+    residual, scatter = about(moments(Island(X).chosen(("x0", "x1", "x2"))), centre)
     np.testing.assert_allclose(residual, (X - centre).sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(scatter, (X - centre).T @ (X - centre), rtol=1e-12)
 

@@ -211,7 +211,7 @@ def test_the_consumer_gets_projections_and_labels_ready_for_any_model() -> None:
     example = pppca()
     from atoll.runtime.execute import run_study
 
-    frame = run_study(example.study, example.islands).result.consumer_frame()
+    frame = run_study(example.study, example.own).result.consumer_frame()
     assert list(frame.columns) == ["island", "PC1", "PC2", "label"]
     assert len(frame) == 40
     assert set(frame["label"]) == {"well", "ill"}

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
-from tests.contract.test_roles import tapped
 from tests.support.examples import EXAMPLES, PAIRS, Example, dpdpca, with_capacities
+from tests.support.taps import resumed, tapped
 
 import atoll
 from atoll.errors import DataError, NotReleased, ParameterError, RunError
@@ -17,10 +17,10 @@ from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd, GaussianNoise
 from atoll.protocols import protocol_of
+from atoll.protocols.own import Own
 from atoll.protocols.pca.dpdpca import protocol
 from atoll.protocols.pca.private_pairs import RECORDED_PLACES
 from atoll.runtime.execute import run_study
-from atoll.runtime.replay import replay
 from atoll.study.address import Address
 
 OPTIONS: dict[str, Any] = {"protocol": "dpdpca", "epsilon": 1.0, "delta": 1e-5, "centre": "pairs"}
@@ -147,10 +147,10 @@ def test_an_island_beyond_its_capacity_pays_nothing_and_sends_no_number() -> Non
     example = with_capacities(dpdpca(**PAIRS, padded=True), 9)  # ten rows each
     with Ledger() as ledger:
         for name, island in example.islands.items():
-            island.ledger, island.identity = ledger, name
+            island.identity = name
             ledger.set_budget(name, 9.0, 1e-5)
         with pytest.raises(DataError, match="has more rows than the capacity"):
-            atoll.LocalEngine().run(protocol_of("dpdpca"), example.study, example.islands)
+            atoll.LocalEngine().run(protocol_of("dpdpca"), example.study, example.booked(ledger).own)
         assert ledger.debits() == []
 
 
@@ -164,9 +164,7 @@ def test_places_are_drawn_through_the_record_and_apart_from_the_noise() -> None:
 
     def sent(changed: dict[str, bytes]) -> list[tuple[Address, bytes]]:
         island = example.islands["island-0"]
-        return replay(
-            protocol_of("dpdpca"), example.study, address, island, drawn | changed, tap.inboxes[address]
-        )[1]
+        return resumed(example, tap, address, Own(island), **changed)[1]
 
     assert sent({}) == tap.outboxes[address]
     for name in ("privacy/places", "privacy/noise"):  # either one would change what is sent
@@ -176,13 +174,13 @@ def test_places_are_drawn_through_the_record_and_apart_from_the_noise() -> None:
 
 def test_an_owner_is_sent_nothing_back_before_the_result() -> None:
     example: Example = EXAMPLES["pppca-private-pairs"]()
-    received = tapped(example).inboxes[Address("hospital-0", "provider")]
-    assert not any(data is not None and b"PublicCentre" in data[:60] for _, data in received)
+    received = tapped(example).received(Address("hospital-0", "provider"))
+    assert not any(b"PublicCentre" in data[:60] for _, data in received)
 
 
 def test_an_owner_may_leave_during_the_only_stage() -> None:
     example = dpdpca("masks", {"dropouts": 1}, **PAIRS, neighbours="replace")
     faults = atoll.Faults(seed=1, crash={"island-3/owner": 5})
-    result = run_study(example.study, example.islands, engine=atoll.LocalEngine(faults=faults)).result
+    result = run_study(example.study, example.own, engine=atoll.LocalEngine(faults=faults)).result
     assert result["components"].shape == (2, 4)
     assert result["n_samples"] == 30  # those of the three that stayed

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from tests.contract.test_roles import Tap
 from tests.support.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
+from tests.support.taps import Tap
 
 import atoll
 from atoll.errors import (
@@ -32,6 +32,7 @@ from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
 from atoll.protocols import protocol_of
+from atoll.protocols.own import Own, owned
 from atoll.runtime.execute import run_study
 from atoll.runtime.replay import replay
 from atoll.study.address import Address
@@ -162,7 +163,7 @@ def test_projections_are_not_released_with_an_epsilon() -> None:
     example = private_pppca()
     study = structs.replace(example.study, release={"scores": ("consumer",)})
     with pytest.raises(StudyError, match="images of single rows"):
-        atoll.LocalEngine().run(protocol_of("pppca"), study, example.islands)
+        atoll.LocalEngine().run(protocol_of("pppca"), study, example.own)
 
 
 # ---- the ledger ----
@@ -208,14 +209,14 @@ def test_an_island_over_budget_stops_the_run_before_anything_leaves_it(build: Ca
     names = list(example.islands)
     with Ledger() as ledger:
         for name, island in example.islands.items():
-            island.ledger, island.identity = ledger, f"{name}-data"
+            island.identity = f"{name}-data"
             ledger.set_budget(f"{name}-data", 9.0, 1e-5)
         ledger.set_budget(f"{names[1]}-data", 4.0, 1e-5)
         with pytest.raises(
             BudgetExceeded, match=rf"{names[1]}: data set '{names[1]}-data'.* from 0 to 5, over .* 4 "
         ):
             atoll.LocalEngine().run(
-                protocol_of(example.study.protocol), example.study, example.islands, observer=tap
+                protocol_of(example.study.protocol), example.study, example.booked(ledger).own, observer=tap
             )
         role = "owner" if build is dpdpca else "provider"
         assert tap.outboxes[Address(names[1], role)] == []
@@ -243,10 +244,10 @@ def test_what_cannot_be_released_is_refused_before_it_is_paid_for(
         tables = build().islands | {first.name: island}
         with Ledger() as ledger:
             for name, each in tables.items():
-                each.ledger, each.identity = ledger, name
+                each.identity = name
                 ledger.set_budget(name, 9.0, 1e-5)
             with pytest.raises(error, match=said):
-                atoll.LocalEngine().run(protocol_of(study.protocol), asked, tables)
+                atoll.LocalEngine().run(protocol_of(study.protocol), asked, owned(tables, ledger))
             return {debit.identity for debit in ledger.debits()}
 
     assert first.name not in paid(ParameterError, "grid units", rows, **TINY)
@@ -261,19 +262,20 @@ def test_a_role_is_not_resumed_on_a_table_that_changed(build: Callable[[], Examp
     protocol = protocol_of(example.study.protocol)
     with Ledger() as ledger:
         for name, island in example.islands.items():
-            island.ledger, island.identity = ledger, name
+            island.identity = name
             ledger.set_budget(name, 9.0, 1e-5)
-        atoll.LocalEngine().run(protocol, example.study, example.islands, observer=tap)
+        atoll.LocalEngine().run(protocol, example.study, example.booked(ledger).own, observer=tap)
         name, island = next(iter(example.islands.items()))
         address = next(a for a in tap.records if a.party == name)
         record, inbox = tap.records[address].drawn, tap.inboxes[address]
         rows = island.features(island.columns).copy()
         rows[-1] += 0.5
         columns = island.columns if island.named else None
-        changed = atoll.Island(rows, name=name, columns=columns, identity=name, ledger=ledger)
+        changed = atoll.Island(rows, name=name, columns=columns, identity=name)
         with pytest.raises(PrivacyError, match="its rows are not those that this release was debited for"):
-            replay(protocol, example.study, address, changed, record, inbox)
-        assert replay(protocol, example.study, address, island, record, inbox)[1] == tap.outboxes[address]
+            replay(protocol, example.study, address, Own(changed, ledger), record, inbox)
+        again = replay(protocol, example.study, address, Own(island, ledger), record, inbox)
+        assert again[1] == tap.outboxes[address]
         assert ledger.account(name).releases == 1
 
 
@@ -282,7 +284,8 @@ import os, signal, sys
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
 from atoll.runtime.execute import run_study
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from tests.support.examples import dpdpca
 
 class Killer(Observer):
@@ -298,9 +301,9 @@ class Killer(Observer):
 example = dpdpca()
 ledger = Ledger.create(sys.argv[1])
 for name, island in example.islands.items():
-    island.ledger, island.identity = ledger, name
+    island.identity = name
     ledger.set_budget(name, 9.0, 1e-5)
-LocalEngine().run(protocol_of("dpdpca"), example.study, example.islands, observer=Killer())
+LocalEngine().run(protocol_of("dpdpca"), example.study, example.booked(ledger).own, observer=Killer())
 """
 
 
@@ -326,7 +329,7 @@ def test_an_owner_may_leave_during_the_first_stage_and_not_later() -> None:
     def without(message: int) -> atoll.Result:
         example = dpdpca("masks", {"dropouts": 1})
         faults = atoll.Faults(seed=1, crash={"island-3/owner": message})
-        return run_study(example.study, example.islands, engine=atoll.LocalEngine(faults=faults)).result
+        return run_study(example.study, example.own, engine=atoll.LocalEngine(faults=faults)).result
 
     assert without(5)["components"].shape == (2, 4)
     with pytest.raises(PartyLeft, match="island-3 left after an earlier sum was opened"):

@@ -153,7 +153,7 @@ def test_scores_and_components_have_the_same_signs() -> None:
 
     both = {"components": ("provider",), "scores": ("provider",)}
     example = sfpca_columns(both, bounds=64.0, digits="full")
-    result = run_study(example.study, example.islands).result
+    result = run_study(example.study, example.own).result
     X = np.hstack([island.features(island.columns) for island in example.islands.values()])
     projected = X @ result["components"].T - result["offset"]
     for scores in result["scores"].values():
@@ -234,8 +234,8 @@ def test_a_study_may_name_its_columns() -> None:
     from atoll.runtime.execute import run_study
 
     example = sfpca_columns(n_components=1, columns=("dose", "weight", "stay"))
-    result = run_study(example.study, example.islands).result
+    result = run_study(example.study, example.own).result
     assert result["columns"] == ("dose", "weight", "stay")
     parameters = {**example.study.parameters, "columns": ("dose", "weight", "stay", "pulse")}
     with pytest.raises(SchemaError, match="no island has 'pulse'"):
-        run_study(structs.replace(example.study, parameters=parameters), example.islands)
+        run_study(structs.replace(example.study, parameters=parameters), example.own)

@@ -70,7 +70,7 @@ def test_a_study_may_forbid_the_second_try() -> None:
     example = slow_spectrum()
     once = structs.replace(example.study, parameters={**example.study.parameters, "retry": False})
     with pytest.raises(CertificateRefused, match="certified") as refused:
-        run_study(once, example.islands)
+        run_study(once, example.own)
     assert "the accurate policy" in str(refused.value.hint)
 
 

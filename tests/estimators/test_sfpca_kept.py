@@ -17,13 +17,25 @@ import atoll
 from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.crypto.hazmat import product as go
-from atoll.errors import MessageError, NotReleased, ParameterError, RangeOverflow, SchemaError, StudyError
+from atoll.data.island import Island
+from atoll.errors import (
+    MessageError,
+    NotReleased,
+    ParameterError,
+    RangeOverflow,
+    RunError,
+    SchemaError,
+    StudyError,
+)
 from atoll.estimators.encrypted_model import EncryptedModel
+from atoll.protocols import PROTOCOLS
 from atoll.protocols.base import check_study
+from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
-from atoll.protocols.pca.sfpca.later import later
+from atoll.protocols.pca.sfpca.later import later_study
 from atoll.protocols.pca.sfpca.protocol import PROTOCOL
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 
 X = load_wine().data
@@ -39,13 +51,12 @@ class Tap(LocalEngine):
             self.decoder = Decoder[Message](kinds)
             self.arrived: dict[Address, list[Any]] = defaultdict(list)
 
-        def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-            assert data is not None
+        def delivered(self, receiver: Address, sender: Address, data: bytes) -> None:
             self.arrived[receiver].append((str(sender), self.decoder.decode(bytes(data))))
 
-    def run(self, protocol: Any, study: Any, islands: Any, **options: Any) -> Any:
+    def run(self, protocol: Any, study: Any, own: Any, **options: Any) -> Any:
         self.inbox = self.Inbox(protocol.all_messages(study))
-        return super().run(protocol, study, islands, **options | {"observer": self.inbox})
+        return super().run(protocol, study, own, **options | {"observer": self.inbox})
 
     def received(self, kind: str) -> dict[Address, list[Any]]:
         found = {
@@ -145,15 +156,34 @@ def test_shares_belong_together(kept: Any) -> None:
         EncryptedModel(model.study, swapped).open()
 
 
-@pytest.mark.parametrize("with_rows", [False, True])
-def test_a_later_step_prints_no_share(with_rows: bool) -> None:
-    shares = {
-        Address("north", "provider"): b"secret of north",
-        Address("hub", "coordinator"): b"secret of hub",
+def test_what_a_party_owns_prints_no_share() -> None:
+    own = Own(Island.from_array(np.ones((2, 3)), name="north"), kept={"provider": b"secret of north"})
+    assert repr(own) == "Own(island=<Island 'north': 2 rows x 3 columns>, min_colluders=0)"
+
+
+def test_each_role_is_handed_its_own_share_only(kept: Any) -> None:
+    """A role of a later step works from its share and its inbox: no other share is in its reach."""
+    model = kept[0].encrypted_
+    handed: dict[str, Own] = {}
+
+    class Watched(LocalEngine):
+        def run(self, protocol: Any, study: Any, own: Any, **options: Any) -> Any:
+            handed.update(own)
+            assert protocol is PROTOCOLS["sfpca-later"]
+            return super().run(protocol, study, own, **options)
+
+    holders = (*model.study.who("provider"), *model.study.who("coordinator"))
+    shares = {a: model.share_of(a) for a in holders}
+    EncryptedModel(model.study, shares, Watched()).open()
+    assert {name: dict(own.kept) for name, own in handed.items()} == {
+        a.party: {a.role: shares[a]} for a in holders
     }
-    printed = repr(later(shares, with_rows=with_rows))
-    assert "secret" not in printed
-    assert "<2 shares>" in printed
+    with pytest.raises(RunError, match="north/provider has no share"):
+        LocalEngine().run(
+            PROTOCOLS["sfpca-later"],
+            later_study(model.study, model.session, {"components": ("provider",)}),
+            handed | {"north": Own()},
+        )
 
 
 def test_what_cannot_be_done_is_said(kept: Any) -> None:

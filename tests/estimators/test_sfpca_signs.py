@@ -28,7 +28,7 @@ ROUNDING = RANGE * 2.0**-39
 def test_scores_of_owners_fit_the_components_of_a_consumer(seed: int) -> None:
     example = sfpca(bounds=64.0)
     release = {"components": ("consumer",), "scores": ("provider",)}
-    result = run_study(structs.replace(example.study, release=release), example.islands).result
+    result = run_study(structs.replace(example.study, release=release), example.own).result
     for name, island in example.islands.items():
         scores = island.features(island.columns) @ result["components"].T - result["offset"]
         np.testing.assert_allclose(result["scores"][name], scores, rtol=0, atol=ROUNDING, err_msg=str(seed))
@@ -36,7 +36,7 @@ def test_scores_of_owners_fit_the_components_of_a_consumer(seed: int) -> None:
 
 def test_common_scores_fit_the_components_of_some() -> None:
     example = sfpca_columns({"scores": ("provider",), "components": ("island-1",)}, bounds=64.0)
-    result = run_study(example.study, example.islands).result
+    result = run_study(example.study, example.own).result
     scores = table() @ result["components"].T - result["offset"]
     noise = 3 * 2.0**-27 * (2 * RANGE + np.abs(table().mean(axis=0)).sum())
     for name in example.islands:

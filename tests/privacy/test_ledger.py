@@ -230,9 +230,9 @@ def test_an_export_does_not_let_rows_be_guessed(tmp_path):
     """An auditor who knows all rows but the last, and that it is one of a few, tries them out."""
     candidates = [np.array([[37.0, 1.0], [52.0, 0.0], [61.0, last]]) for last in (0.0, 1.0)]
     with unlimited("d", path=tmp_path / "l") as ledger:
-        ledger.debit("d", "r", ONE, fingerprint=fingerprint(candidates[1]))
+        ledger.debit("d", "r", ONE, fingerprint=fingerprint([candidates[1]]))
         (written,) = fingerprints(ledger)
-    assert written not in [fingerprint(rows) for rows in candidates]
+    assert written not in [fingerprint([rows]) for rows in candidates]
 
 
 @pytest.mark.parametrize("place", [None, "l"])

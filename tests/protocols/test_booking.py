@@ -16,10 +16,12 @@ from atoll.estimators.privacy_options import accounts, booked
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import PureCost
 from atoll.protocols import protocol_of
+from atoll.protocols.own import Own
 from atoll.protocols.pca.privatelocal import Subspace
 from atoll.protocols.pca.released import Model
+from atoll.runtime.engine import Observer
 from atoll.runtime.execute import run_study
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices.messages import EncryptedShare
 from atoll.secure_sums.shares import ShareSum
 from atoll.study.address import Address
@@ -29,13 +31,12 @@ def test_an_islands_own_ledger_comes_before_the_fits() -> None:
     """Whoever fits must not be able to book an owner's release somewhere else."""
     tables = as_islands({"north": np.ones((2, 2)), "south": np.ones((2, 2))})
     own, named = Ledger(), Ledger()
-    tables["north"].ledger = own
     own.set_budget("north", 1.0)
-    with booked(tables, named, named=True):
-        assert tables["north"].ledger is own
-        assert tables["south"].ledger is named
+    with booked(tables, named, named=True, brought={"north": Own(ledger=own)}) as brought:
+        assert brought["north"].ledger is own
+        assert brought["south"].ledger is named
         own.debit("north", "r1", [PureCost(0.25)])
-        spent = accounts(private_pppca().study, tables)
+        spent = accounts(private_pppca().study, brought)
         assert spent["north"].epsilon == 0.25
         assert spent["south"].epsilon == 0.0
     assert named.debits() == []
@@ -44,9 +45,9 @@ def test_an_islands_own_ledger_comes_before_the_fits() -> None:
 def test_without_a_ledger_nothing_is_booked_and_what_the_fit_spent_is_said() -> None:
     tables = as_islands([np.ones((2, 2)), np.ones((2, 2))])
     study = private_pppca().study
-    with booked(tables, None, named=False):
-        assert [table.ledger for table in tables.values()] == [None, None]
-        spent = accounts(study, tables)
+    with booked(tables, None, named=False) as own:
+        assert [mine.ledger for mine in own.values()] == [None, None]
+        spent = accounts(study, own)
     assert {name: account.budget for name, account in spent.items()} == {"island-0": None, "island-1": None}
     promised = pytest.approx(study.parameters["epsilon"])
     assert [account.epsilon for account in spent.values()] == [promised, promised]
@@ -65,8 +66,8 @@ def test_where_one_island_has_a_ledger_the_others_are_named() -> None:
 def test_a_ledger_that_a_fit_opened_is_closed_with_it_and_no_other(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "ledger.db").close()
     tables = as_islands({"north": np.ones((2, 2))})
-    with booked(tables, tmp_path / "ledger.db", named=True):
-        opened = tables["north"].ledger
+    with booked(tables, tmp_path / "ledger.db", named=True) as brought:
+        opened = brought["north"].ledger
         assert opened is not None
         assert opened.account("north").releases == 0
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
@@ -82,7 +83,7 @@ class Books(Observer):
 
     def __init__(self, example: Example) -> None:
         self._decoder = Decoder[Message](protocol_of(example.study.protocol).all_messages(example.study))
-        self._islands = example.islands
+        self._islands, self._ledgers = example.islands, example.ledgers
         self.released: dict[str, set[str]] = {name: set() for name in example.islands}
         self.early: list[tuple[str, str]] = []
 
@@ -91,8 +92,7 @@ class Books(Observer):
         message = self._decoder.decode(data)
         if island is None or not isinstance(message, ShareSum | Subspace | Model | EncryptedShare):
             return
-        assert island.ledger is not None
-        debits = island.ledger.debits()
+        debits = self._ledgers[sender.party].debits()
         settled = {debit.stage for debit in debits if debit.state == "settled"}
         # A sum's round is called like its stage; anything else is made of all stages.
         one = isinstance(message, ShareSum)
@@ -108,10 +108,12 @@ def test_nothing_with_noise_leaves_before_it_is_debited(build: Callable[[], Exam
     """A run that is killed at any moment has released nothing that its ledger does not know."""
     example = build()
     for name, island in example.islands.items():
-        island.identity, island.ledger = name, Ledger()
-        island.ledger.set_budget(name, 50.0, 1e-5)
+        island.identity = name
+    example = example._replace(ledgers={name: Ledger() for name in example.islands})
+    for name, ledger in example.ledgers.items():
+        ledger.set_budget(name, 50.0, 1e-5)
     books = Books(example)
-    LocalEngine().run(protocol_of(example.study.protocol), example.study, example.islands, observer=books)
+    LocalEngine().run(protocol_of(example.study.protocol), example.study, example.own, observer=books)
     assert books.early == []
     assert {name: len(found) for name, found in books.released.items()} == dict.fromkeys(
         example.islands, stages

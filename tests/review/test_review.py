@@ -16,6 +16,7 @@ from atoll.data.island import Island
 from atoll.errors import ParameterError
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import GaussianCost
+from atoll.protocols.own import owned
 from atoll.report.assessment import as_markdown
 from atoll.review.budget import review_privacy
 from atoll.review.study import Guess, count_columns, review_study
@@ -217,7 +218,7 @@ def test_the_expected_cost_is_what_a_run_costs(
         f"p{i}": Island.from_array(draw.normal(size=(rows, d)), name=f"p{i}", columns=columns)
         for i in range(n_islands)
     }
-    cost = run_study(study, islands).result.transcript
+    cost = run_study(study, owned(islands)).result.transcript
     expected = review_study(study, d).cost
     assert expected is not None
     assert expected.messages == cost.messages

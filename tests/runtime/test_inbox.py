@@ -6,7 +6,7 @@ import pytest
 
 from atoll.codec import Decoder, Message, encode
 from atoll.errors import MessageError, PartyLeft
-from atoll.runtime.inbox import Inbox
+from atoll.runtime.inbox import Inbox, Left, Received
 from atoll.study.address import Address
 
 
@@ -24,7 +24,7 @@ SERVER, ISLAND = Address("server", "server"), Address("st-mary", "provider")
 def inbox(*arrived: tuple[Address, Message | None]) -> Inbox:
     made = Inbox(Decoder[Message]((Question, Answer)))
     for sender, message in arrived:
-        made.put(sender, None if message is None else encode(message))
+        made.put(Left(sender) if message is None else Received(sender, encode(message)))
     return made
 
 
@@ -62,4 +62,4 @@ def test_what_a_sender_had_sent_outlives_it() -> None:
 
 def test_a_malformed_message_names_its_sender() -> None:
     with pytest.raises(MessageError, match="from st-mary/provider: malformed message"):
-        inbox().put(ISLAND, b"\xc1")
+        inbox().put(Received(ISLAND, b"\xc1"))

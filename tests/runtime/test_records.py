@@ -6,6 +6,7 @@ import pytest
 
 from atoll.errors import RunError
 from atoll.runtime.records import MemoryRecord
+from atoll.study.address import Address
 
 
 def test_a_tag_is_drawn_under_once() -> None:
@@ -40,3 +41,37 @@ def test_a_replay_makes_nothing_up() -> None:
 def test_a_record_shows_how_many_draws_it_holds_and_none_of_them() -> None:
     record = MemoryRecord({"key": b"very secret"})
     assert repr(record) == "<MemoryRecord: 1 draws>"
+
+
+A, B = Address("a", "provider"), Address("b", "provider")
+
+
+def test_a_role_that_runs_again_sends_what_it_sent() -> None:
+    record = MemoryRecord()
+    record.sent(A, b"one")
+    record.sent(B, b"two")
+    assert record.sendings == [(A, b"one"), (B, b"two")]
+    again = MemoryRecord(record.drawn, record.sendings)
+    again.sent(A, b"one")
+    again.sent(B, b"two")
+    again.sent(A, b"three")  # beyond what was sent, it goes on
+    assert again.sendings == [(A, b"one"), (B, b"two"), (A, b"three")]
+
+
+@pytest.mark.parametrize(("to", "digest"), [(A, b"other"), (B, b"one")])
+def test_other_bytes_or_another_receiver_are_refused(to: Address, digest: bytes) -> None:
+    again = MemoryRecord({}, [(A, b"one"), (B, b"two")])
+    with pytest.raises(RunError, match=f"what would be sent to {to} is not what the recorded run sent"):
+        again.sent(to, digest)
+    again.sent(A, b"one")  # what was refused did not count as sent
+
+
+def test_a_part_of_a_record_has_tags_of_its_own_and_one_order_of_sendings() -> None:
+    record = MemoryRecord()
+    first, second = record.under("session 0"), record.under("session 1")
+    first("key", lambda: b"1")
+    second("key", lambda: b"2")
+    assert record.drawn == {"session 0 key": b"1", "session 1 key": b"2"}
+    second.sent(A, b"x")
+    first.under("deep").sent(B, b"y")
+    assert record.sendings == [(A, b"x"), (B, b"y")]

@@ -12,7 +12,7 @@ from atoll import codec
 from atoll.crypto.hazmat import golib
 from atoll.errors import ParameterError, RangeOverflow
 from atoll.protocols.pca.sfpca import messages
-from atoll.runtime.local.engine import Observer
+from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as machine_messages
 from atoll.study.address import Address
 
@@ -31,9 +31,8 @@ class Tap(Observer):
         if isinstance(message, machine_messages.EncryptedShare):
             self.encryptions.append((str(sender), message.step))
 
-    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-        if data is not None:
-            self.kinds.setdefault(receiver.role, set()).add(type(self.decoder.decode(data)).__name__)
+    def delivered(self, receiver: Address, sender: Address, data: bytes) -> None:
+        self.kinds.setdefault(receiver.role, set()).add(type(self.decoder.decode(data)).__name__)
 
     def finished(self, address: Address, record: object) -> None:
         self.draws[str(address)] = list(record.drawn.values())  # type: ignore[attr-defined]

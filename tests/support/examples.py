@@ -3,22 +3,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from msgspec import structs
 
-from atoll import secure_sums
+from atoll import codec, secure_sums
 from atoll.data.island import Island, as_islands
 from atoll.estimators.base import parties
+from atoll.privacy.ledger import Ledger
+from atoll.protocols.own import Own
+from atoll.protocols.pca.sfpca.kept import Kept
+from atoll.protocols.pca.sfpca.later import later_study
+from atoll.protocols.pca.sfpca.protocol import PROTOCOL as SFPCA
+from atoll.runtime.local.engine import LocalEngine
+from atoll.study.address import Address
 from atoll.study.model import Party, Study
 
 
 class Example(NamedTuple):
     study: Study
     islands: dict[str, Island]
+    kept: Mapping[Address, bytes] = MappingProxyType({})
+    ledgers: Mapping[str, Ledger] = MappingProxyType({})
+
+    @property
+    def own(self) -> dict[str, Own]:
+        """What each party brings."""
+        kept: dict[str, dict[str, bytes]] = defaultdict(dict)
+        for address, share in self.kept.items():
+            kept[address.party][address.role] = share
+        return {
+            name: Own(self.islands.get(name), self.ledgers.get(name), kept=kept.get(name, {}))
+            for name in {**self.islands, **kept}
+        }
+
+    def booked(self, ledger: Ledger) -> Example:
+        """The same with one ledger for all islands."""
+        return self._replace(ledgers=dict.fromkeys(self.islands, ledger))
 
 
 def table(rows: int = 40, columns: int = 4, seed: int = 7) -> np.ndarray:
@@ -171,6 +198,24 @@ def sfpca_encrypted() -> Example:
     return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
+@cache
+def _shares() -> Mapping[Address, bytes]:
+    """What each role keeps of one run of the example before."""
+    example = sfpca_encrypted()
+    learned = LocalEngine().run(SFPCA, example.study, example.own).learned
+    return {address: one.inherent["share"] for address, one in learned.items()}
+
+
+def sfpca_later(release: dict[str, tuple[str, ...]]) -> Example:
+    """A later step on kept shares; tables only of those that project."""
+    example, shares = sfpca_encrypted(), _shares()
+    session = codec.decode(next(iter(shares.values())), Kept).session
+    study = later_study(example.study, session, release)
+    projecting = {address.party for address in study.receivers("scores")}
+    islands = {name: island for name, island in example.islands.items() if name in projecting}
+    return Example(study, islands, shares)
+
+
 def separate() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -294,6 +339,9 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-columns-consumer": sfpca_columns_consumer,
     "sfpca-columns-scores": sfpca_columns_scores,
     "sfpca-encrypted": sfpca_encrypted,
+    "sfpca-later-open": lambda: sfpca_later({"components": ("provider", "coordinator")}),
+    "sfpca-later-scores": lambda: sfpca_later({"scores": ("provider",)}),
+    "sfpca-later-both": lambda: sfpca_later({"components": ("coordinator",), "scores": ("island-1",)}),
     **{
         f"{build.__name__}-{name}{''.join(f'-{k}' for k in options)}": (
             lambda build=build, name=name, options=options: build(name, options, 4)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from atoll import codec
 from atoll.codec import Message
 from atoll.runtime.local import engine as local
 from atoll.study.address import Address
@@ -18,10 +17,9 @@ Lie = Callable[[Address, Address, Message], Message]
 
 def lying(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> None:
     """From now on every message of the local engine passes through ``lie``."""
-    honest = local._LocalNetwork._send
+    honest = local._LocalNetwork.send
 
-    async def send(self: Any, to: Address, message: Message, data: bytes) -> None:
-        changed = lie(self.me, to, message)
-        await honest(self, to, changed, data if changed is message else codec.encode(changed))
+    async def send(self: Any, to: Address, message: Message) -> None:
+        await honest(self, to, lie(self.me, to, message))
 
-    monkeypatch.setattr(local._LocalNetwork, "_send", send)
+    monkeypatch.setattr(local._LocalNetwork, "send", send)

@@ -11,6 +11,7 @@ import numpy as np
 from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
+from atoll.protocols.own import owned
 from atoll.protocols.pca.sfpca import messages
 from atoll.protocols.pca.sfpca.recipes import direct as direct_recipe
 from atoll.protocols.pca.sfpca.recipes import strict as strict_recipe
@@ -27,7 +28,8 @@ from atoll.protocols.pca.sfpca.recipes.moments import (
 )
 from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
 from atoll.randomness import fresh_seed
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.engine import Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import Machine
 from atoll.secret_matrices.simulated import Simulated
@@ -103,7 +105,7 @@ def simulate(
     keep_rows = prefers_rows(sizes, X.shape[1])
     moments = total_moments([own_moments(b, power, keep_rows) for b in blocks])
     names = tuple(f"p{i}/provider" for i in range(len(blocks)))
-    inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, fresh_seed(), sizes)
+    inputs = Inputs(len(X), X.shape[1], names, "simulated", moments, fresh_seed(), sizes, plays=names)
     machine = simulated(parties_ or len(blocks), seed)
     return asyncio.run(program(machine, inputs, frozenset(names))), machine
 
@@ -121,7 +123,9 @@ def simulate_columns(program: Program, blocks: list[np.ndarray], *, seed: int = 
     tables = {name: table for name, (_, table) in zip(names, held, strict=True)}
     split = Split(n, names, tuple(block.shape[1] for block in blocks), DATA_FRACTION, tables)
     u, squares = sum(moments.u for moments, _ in held), sum(moments.squares for moments, _ in held)
-    inputs = Inputs(n, m, names, "everybody", Moments(n, u, squares, None), fresh_seed(), split=split)
+    inputs = Inputs(
+        n, m, names, "simulated", Moments(n, u, squares, None), fresh_seed(), split=split, plays=names
+    )
     machine = simulated(len(blocks), seed)
     return asyncio.run(program(machine, inputs, frozenset(names))), machine
 
@@ -139,16 +143,16 @@ def encrypted(
     sizes = tuple(len(b) for b in blocks)
     keep_rows = prefers_rows(sizes, m)
 
-    async def provider(net: Network, study: Study, island: Any, record: Record) -> Learned:
+    async def provider(net: Network, study: Study, own: Any, record: Record) -> Learned:
         machine = roles.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
         await machine.set_up()
-        rows = island.features(island.columns)
+        rows = own.table.features(own.table.columns)
         moments = await net.compute(own_moments, rows, exponent, keep_rows)
         who = tuple(str(a) for a in study.who("provider"))
         inputs = Inputs(n, m, who, str(net.me), moments, record("rotation", fresh_seed), sizes)
         return Learned({"result": await program(machine, inputs, frozenset(who))})
 
-    async def coordinator(net: Network, study: Study, island: Any, record: Record) -> Learned:
+    async def coordinator(net: Network, study: Study, own: Any, record: Record) -> Learned:
         machine = roles.Coordinator(net, record, study.digest, net.me, study.who("provider"))
         await machine.set_up()
         who = tuple(str(a) for a in study.who("provider"))
@@ -176,6 +180,6 @@ def encrypted(
     islands: Mapping[str, Island] = {
         name: Island.from_array(b, name=name) for name, b in zip(names, blocks, strict=True)
     }
-    outcome = (engine or LocalEngine()).run(protocol, study, islands, observer=observer)
+    outcome = (engine or LocalEngine()).run(protocol, study, owned(islands), observer=observer)
     results = {str(a): learned.outputs["result"] for a, learned in outcome.learned.items()}
     return results, outcome.transcript

@@ -27,7 +27,10 @@ from tests.support.examples import (
 
 from atoll.crypto.hazmat.product import vector_path
 from atoll.protocols import protocol_of
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.protocols.own import Own
+from atoll.runtime.engine import Observer
+from atoll.runtime.inbox import Left, Received
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.records import MemoryRecord
 from atoll.runtime.replay import replay
 from atoll.study.address import Address
@@ -67,8 +70,11 @@ class Kept(Observer):
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
         self.outboxes[sender].append((receiver, bytes(data)))
 
-    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-        self.inboxes[receiver].append(((sender.party, sender.role), None if data is None else bytes(data)))
+    def delivered(self, receiver: Address, sender: Address, data: bytes) -> None:
+        self.inboxes[receiver].append(((sender.party, sender.role), bytes(data)))
+
+    def left(self, receiver: Address, sender: Address) -> None:
+        self.inboxes[receiver].append(((sender.party, sender.role), None))
 
     def finished(self, address: Address, record: MemoryRecord) -> None:
         self.drawn[address] = dict(record.drawn)
@@ -81,7 +87,7 @@ def digests(sent: list[tuple[Address, bytes]]) -> list[str]:
 def recorded(build: Callable[[], Example]) -> dict[str, Role]:
     example, kept = build(), Kept()
     protocol = protocol_of(example.study.protocol)
-    LocalEngine().run(protocol, example.study, example.islands, observer=kept)
+    LocalEngine().run(protocol, example.study, example.own, observer=kept)
     return {
         "/".join(address): Role(drawn, kept.inboxes[address], digests(kept.outboxes[address]))
         for address, drawn in kept.drawn.items()
@@ -94,9 +100,12 @@ def replayed(build: Callable[[], Example], roles: dict[str, Role]) -> dict[str, 
     found = {}
     for name, role in roles.items():
         address = Address(*name.split("/"))
-        inbox = [(Address(*sender), data) for sender, data in role.inbox]
-        island = example.islands.get(address.party)
-        _, sent = replay(protocol, example.study, address, island, role.drawn, inbox)
+        inbox = [
+            Left(Address(*sender)) if data is None else Received(Address(*sender), data)
+            for sender, data in role.inbox
+        ]
+        own = example.own.get(address.party, Own())
+        _, sent = replay(protocol, example.study, address, own, role.drawn, inbox)
         found[name] = digests(sent)
     return found
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, Layout, Ring
-from atoll.data.island import Island
+from atoll.data.island import Chosen, Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.pca.sfpca.prepared import own_moments
@@ -238,7 +238,7 @@ def _rotation() -> Rate:
 def _moments(exact: bool, columns: tuple[int, int], parts: Callable[[int, int], int]) -> Rate:
     n, spent = 1024, []
     for m in columns:
-        work = partial(own_moments, _table(n, m), Range(0, np.zeros(m)), exact)
+        work = partial(own_moments, _chosen(n, m), Range(0, np.zeros(m)), exact)
         spent.append((n * m, parts(n, m), processor_seconds(work)))
     return _line(*spent)
 
@@ -248,17 +248,21 @@ def _table(n: int, m: int) -> Floats:
     return np.asarray((expand_words(_SEED, n * m, "table") >> np.uint64(11)) * 2.0**-53).reshape(n, m)
 
 
+def _chosen(n: int, m: int) -> Chosen:
+    island = Island.from_array(_table(n, m), name="table")
+    return island.chosen(island.columns)
+
+
 def _checks() -> float:
     """Reading and checking a table, one value."""
     n, m = 2048, 64
-    island = Island.from_array(_table(n, m), name="table")
-    limits = declared(1.0, island.columns)
+    table = _chosen(n, m)
+    limits = declared(1.0, table.columns)
     assert limits is not None
 
     def work() -> None:
-        X = island.features(island.columns)
-        check_table(X, island, island.columns)
-        limits.check(X, island, island.columns)
+        check_table(table)
+        limits.check(table)
 
     return processor_seconds(work) / (n * m)
 
@@ -266,7 +270,7 @@ def _checks() -> float:
 _MESSAGES = 200
 
 
-async def _sender(net: Network, study: Study, _island: object, _record: Record) -> Learned:
+async def _sender(net: Network, study: Study, _own: object, _record: Record) -> Learned:
     body = memoryview(bytes(study.read_parameters(_Size).size))
     for i in range(_MESSAGES):
         await net.send(study.the("receiver"), ProductPart(i, body))
@@ -274,7 +278,7 @@ async def _sender(net: Network, study: Study, _island: object, _record: Record) 
     return Learned()
 
 
-async def _receiver(net: Network, study: Study, _island: object, _record: Record) -> Learned:
+async def _receiver(net: Network, study: Study, _own: object, _record: Record) -> Learned:
     for _ in range(_MESSAGES):
         await net.send(study.the("sender"), await net.receive(ProductPart, study.the("sender")))
     return Learned()

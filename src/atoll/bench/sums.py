@@ -11,6 +11,7 @@ from atoll import fixedpoint, randomness, secure_sums
 from atoll.data.island import Island
 from atoll.errors import MissingComponent
 from atoll.estimators.base import parties
+from atoll.protocols.own import owned
 from atoll.runtime.execute import run_study
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study
@@ -70,7 +71,7 @@ def _one(method: str, options: dict[str, Any], islands: dict[str, Island], n_val
         return Row(name, np.nan, np.nan, np.nan, 0, 0, True, "needs 4 islands")
     try:
         started = time.perf_counter()
-        result = run_study(study, islands).result
+        result = run_study(study, owned(islands)).result
         took = time.perf_counter() - started
     except MissingComponent as missing:
         return Row(name, np.nan, np.nan, np.nan, 0, 0, True, missing.message)

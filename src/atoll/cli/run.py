@@ -14,6 +14,7 @@ from atoll.errors import ParameterError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atoll.runtime.engine import Engine
     from atoll.runtime.execute import Run
     from atoll.study.load import StudyFile
     from atoll.study.model import Study
@@ -24,25 +25,30 @@ def run(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
     ] = Path("atoll-run"),
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="What carries the roles; others can register.")
+    ] = "local",
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run a study with all its roles in this process.
+    """Run a study, with all its roles in this process unless --engine says otherwise.
 
     Reads the tables named in the study's \\[local] table and writes what the
     study releases into a folder: the result file, a table and a picture of
     the projections, a scree plot. A run that fails writes nothing.
     """
     from atoll.cli.outputs import write_result, written_together
+    from atoll.runtime.engines import engine_of
     from atoll.runtime.studies import open_study
 
     if as_json and quiet:
         raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
+    chosen = engine_of(engine)
     file = open_study(study)
     _refuse_what_stays_with_roles(file)
     _warn_of_no_promise(file.study)
     with written_together(output) as folder:
-        finished = run_file(file, shown=not (as_json or quiet))
+        finished = run_file(file, shown=not (as_json or quiet), engine=chosen)
         files = [output / path.name for path in write_result(finished.result, folder)]
     _warn_of_few_rows(finished)
     _warn_of_small_islands(finished)
@@ -52,22 +58,22 @@ def run(
         _show(finished, files, console.out())
 
 
-def run_file(file: StudyFile, *, shown: bool) -> Run:
+def run_file(file: StudyFile, *, shown: bool, engine: Engine | None = None) -> Run:
     """Run a study file, with a progress bar where somebody watches."""
     from atoll.cli.progress import bar
     from atoll.review.study import expected_messages
     from atoll.runtime.execute import run_study
-    from atoll.runtime.studies import read_islands
+    from atoll.runtime.studies import read_own
 
     expected = expected_messages(file)
-    islands = read_islands(file)
+    own = read_own(file)
     try:
         with bar(expected, shown) as progress:
-            return run_study(file.study, islands, progress=progress)
+            return run_study(file.study, own, engine=engine, progress=progress)
     finally:
-        for island in islands.values():
-            if island.ledger is not None:
-                island.ledger.close()
+        for mine in own.values():
+            if mine.ledger is not None:
+                mine.ledger.close()
 
 
 def _refuse_what_stays_with_roles(file: StudyFile) -> None:

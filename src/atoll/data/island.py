@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +13,23 @@ import pandas as pd
 
 from atoll.errors import DataError, ParameterError
 
-if TYPE_CHECKING:
-    from atoll.privacy.ledger import Ledger
-
 Matrix = npt.NDArray[np.float64]
+
+BLOCK_BYTES = 1 << 21
+"""Of a block of rows, unless its reader asks for another size: a piece that fits the cache."""
 
 
 class Island:
     """A named table, made by one of the ``from_...`` methods.
 
     ``identity``: the data set as its owner knows it, whatever file holds it now; releases are booked under
-    it, in ``ledger``. ``min_colluders``: private studies whose noise is for fewer are refused.
+    it.
     ``capacity``: as many rows as the table could ever have, declared by its owner and never taken from the
     rows; a private study that takes rows in pairs may ask for it.
     """
+
+    # No other attributes: a ledger that is put here instead of beside the island would book nothing.
+    __slots__ = ("_places", "_table", "capacity", "columns", "identity", "name", "named", "source")
 
     def __init__(
         self,
@@ -35,15 +39,11 @@ class Island:
         columns: Sequence[str] | None = None,
         source: Path | None = None,
         identity: str | None = None,
-        ledger: Ledger | None = None,
         capacity: int | None = None,
-        min_colluders: int = 0,
     ) -> None:
         self.name = name
         self.identity = identity
-        self.ledger = ledger
         self.capacity = _checked_capacity(name, capacity)
-        self.min_colluders = min_colluders
         self.source = source
         self._table = table
         self.named = columns is not None
@@ -147,12 +147,31 @@ class Island:
             if values.dtype.kind not in "fiub":
                 self._as_floats(values, [column])
 
+    def blocks(self, columns: Sequence[str], rows: int | None = None) -> Iterator[Matrix]:
+        """The named columns, in that order, as doubles: all rows, so many at a time.
+
+        The one way in which roles read rows. Text is refused by its place; missing and infinite values are
+        refused later, in the pass that reads every block anyway. An empty table is one empty block.
+        """
+        step = rows or max(1, BLOCK_BYTES // (8 * max(1, len(columns))))
+        whole = isinstance(self._table, np.ndarray) and tuple(columns) == self.columns
+        parts = [] if whole else [self._column(column) for column in columns]
+        for start in range(0, max(1, self.n_rows), step):
+            part = slice(start, start + step)
+            if whole:
+                yield self._as_floats(np.asarray(self._table)[part], columns, start)
+            else:
+                yield np.column_stack(
+                    [self._as_floats(v[part], [c], start) for v, c in zip(parts, columns, strict=True)]
+                )
+
     def features(self, columns: Sequence[str]) -> Matrix:
-        """The named columns, in that order, as doubles. Missing and infinite values are refused later,
-        in the pass that reads every block anyway."""
-        if isinstance(self._table, np.ndarray) and tuple(columns) == self.columns:
-            return self._as_floats(self._table, columns)
-        return np.column_stack([self._as_floats(self._column(c), [c]) for c in columns])
+        """The same as one matrix, for what cannot be done block by block."""
+        return next(self.blocks(columns, max(1, self.n_rows)))
+
+    def chosen(self, columns: Sequence[str]) -> Chosen:
+        """These columns alone, to be read later."""
+        return Chosen(self, tuple(columns))
 
     def labels(self, column: str) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
         """A label column: numbers as they are, text as codes and the classes they stand for."""
@@ -180,7 +199,7 @@ class Island:
             return series.to_numpy(dtype=np.float64, na_value=np.nan)
         return series.to_numpy()
 
-    def _as_floats(self, values: npt.NDArray[Any], columns: Sequence[str]) -> Matrix:
+    def _as_floats(self, values: npt.NDArray[Any], columns: Sequence[str], start: int = 0) -> Matrix:
         if values.dtype.kind == "c":
             raise DataError(f"{self.name}: complex data not supported")
         if values.dtype.kind in "mM":
@@ -191,13 +210,13 @@ class Island:
         converted = _floats_or_none(values)
         if converted is None:
             # Raised here rather than where the conversion failed, whose error quotes the cell.
-            self._raise_for_text(np.atleast_2d(values.T).T, columns)
+            self._raise_for_text(np.atleast_2d(values.T).T, columns, start)
             raise DataError(f"{self.name}: column {columns[0]!r} cannot be read as numbers")
         return converted
 
-    def _raise_for_text(self, values: npt.NDArray[Any], columns: Sequence[str]) -> None:
+    def _raise_for_text(self, values: npt.NDArray[Any], columns: Sequence[str], start: int) -> None:
         for j, column in enumerate(columns):
-            for row, value in enumerate(values[:, j]):
+            for row, value in enumerate(values[:, j], start):
                 if not _is_number(value):
                     raise DataError(
                         f"{self.name}: column {column!r} holds text at {self.place(row)}",
@@ -216,6 +235,32 @@ class Island:
             if column in seen:
                 raise DataError(f"{self.name}: there are two columns called {column!r}")
             seen.add(column)
+
+
+class Chosen(NamedTuple):
+    """Some columns of an island, in order: what a role reads of it."""
+
+    island: Island
+    columns: tuple[str, ...]
+    units: Callable[[Matrix], Matrix] | None = None
+    """What is done to every block before it is read: a shift, other units."""
+
+    @property
+    def n_rows(self) -> int:
+        return self.island.n_rows
+
+    def blocks(self, rows: int | None = None) -> Iterator[Matrix]:
+        """All rows, so many at a time."""
+        read = self.island.blocks(self.columns, rows)
+        return read if self.units is None else map(self.units, read)
+
+    def whole(self) -> Matrix:
+        """All rows at once."""
+        return next(self.blocks(max(1, self.n_rows)))
+
+    def largest(self) -> Matrix:
+        """The largest magnitude of each column."""
+        return np.asarray(reduce(np.maximum, (np.abs(block).max(axis=0) for block in self.blocks())))
 
 
 def _floats_or_none(values: npt.NDArray[Any]) -> Matrix | None:
@@ -287,9 +332,7 @@ def as_island(name: str, data: Any) -> Island:
             columns=data.columns if data.named else None,
             source=data.source,
             identity=data.identity,
-            ledger=data.ledger,
             capacity=data.capacity,
-            min_colluders=data.min_colluders,
         )
     if isinstance(data, str | Path):
         path = Path(data)

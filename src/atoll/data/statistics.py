@@ -11,16 +11,16 @@ however many cores work on it.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from atoll.data.island import Island, Matrix
+from atoll.data.island import BLOCK_BYTES, Chosen, Matrix
 from atoll.errors import DataError
-from atoll.threads import in_threads
+from atoll.threads import in_order
 
-BLOCK_BYTES = 1 << 21
 _BLOCKS_PER_SPAN = 8
 
 # Squared mean over variance of a column up to which squares are formed before centring: a difference of
@@ -41,20 +41,22 @@ class Moments(NamedTuple):
         return self.base + self.delta
 
 
-def moments(X: Matrix, island: Island, columns: tuple[str, ...]) -> Moments:
+def moments(table: Chosen) -> Moments:
     """The table's moments; a missing or infinite value is refused with its place."""
-    if len(X) == 0:
-        raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
-    n_rows, d = X.shape
+    name, n_rows, d = table.island.name, table.n_rows, len(table.columns)
+    if n_rows == 0:
+        raise DataError(f"{name}: the table has no rows", hint="leave the island out of the study")
     step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # products of blocks lower than wide are slow
+    span = step * _BLOCKS_PER_SPAN
     with np.errstate(invalid="ignore", over="ignore"):
-        base = _base(X[:step])
-        span = step * _BLOCKS_PER_SPAN
-        parts = in_threads(lambda start: _span(X[start : start + span], base, step), range(0, n_rows, span))
-        total = reduce(_merge, parts)
+        spans = table.blocks(span)
+        first = next(spans)
+        base = _base(first[:step])
+        work = partial(_span, base=base, step=step)
+        total = reduce(_merge, in_order(work, chain([first], spans), -(-n_rows // span)))
     if not np.isfinite(total.delta).all() or not np.isfinite(total.base).all():
-        raise_for_missing(X, island, columns)
-        raise DataError(f"{island.name}: the sum of a column exceeds a double's range")
+        raise_for_missing(table)
+        raise DataError(f"{name}: the sum of a column exceeds a double's range")
     return total
 
 
@@ -97,18 +99,22 @@ def about(local: Moments, centre: Matrix) -> tuple[Matrix, Matrix]:
     return local.n * shift, local.scatter + np.outer(local.n * shift, shift)
 
 
-def raise_for_missing(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
+def raise_for_missing(
+    table: Chosen, hint: str = "drop the row, or fill it in before the study starts"
+) -> None:
     """Name the first missing or infinite value."""
-    step = max(1, BLOCK_BYTES // (8 * X.shape[1]))
-    for start in range(0, len(X), step):
-        wrong = np.argwhere(~np.isfinite(X[start : start + step]))
+    start = 0
+    for block in table.blocks():
+        wrong = np.argwhere(~np.isfinite(block))
         if len(wrong):
-            row, column = start + int(wrong[0][0]), int(wrong[0][1])
-            kind = "a missing value (NaN)" if np.isnan(X[row, column]) else "an infinite value (inf)"
+            row, column = (int(i) for i in wrong[0])
+            kind = "a missing value (NaN)" if np.isnan(block[row, column]) else "an infinite value (inf)"
             raise DataError(
-                f"{island.name}: column {columns[column]!r} holds {kind} at {island.place(row)}",
-                hint="drop the row, or fill it in before the study starts",
+                f"{table.island.name}: column {table.columns[column]!r} holds {kind} at "
+                f"{table.island.place(start + row)}",
+                hint=hint,
             )
+        start += len(block)
 
 
 def triangle(matrix: Matrix) -> Matrix:

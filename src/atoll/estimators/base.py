@@ -11,6 +11,8 @@ import numpy as np
 
 from atoll.data.island import Island
 from atoll.errors import MissingIslands, ParameterError
+from atoll.protocols.own import Own
+from atoll.runtime.engine import Engine
 from atoll.runtime.execute import Run, run_study
 from atoll.study.model import Party, Study
 
@@ -29,6 +31,17 @@ def refuse_meaningless(estimator: Any, used: Iterable[str], where: str) -> None:
             )
 
 
+def beside_islands(data: Any) -> tuple[Any, dict[str, Own]]:
+    """Islands' data, and apart from it what their owners handed in as :class:`Own`, by island."""
+    if isinstance(data, Mapping):
+        brought = {str(name): value for name, value in data.items() if isinstance(value, Own)}
+        return {n: v.table if isinstance(v, Own) else v for n, v in data.items()}, brought
+    if isinstance(data, list | tuple):
+        brought = {f"island-{i}": value for i, value in enumerate(data) if isinstance(value, Own)}
+        return [v.table if isinstance(v, Own) else v for v in data], brought
+    return data, {}
+
+
 def free_name(wanted: str, taken: Iterable[str]) -> str:
     """A party name that no island has."""
     return wanted if wanted not in set(taken) else free_name(f"{wanted}-role", taken)
@@ -40,11 +53,11 @@ def parties(islands: Mapping[str, Island], island_role: str, *others: str) -> tu
     return (*holders, *(Party(free_name(role, islands), (role,)) for role in others))
 
 
-def run(study: Study, islands: Mapping[str, Island], engine: Any) -> Run:
+def run(study: Study, own: Mapping[str, Own], engine: Any) -> Run:
     """Run a study on the estimator's engine."""
-    if engine is not None and not hasattr(engine, "run"):
+    if engine is not None and not isinstance(engine, Engine):
         raise ParameterError(f"engine={engine!r} is not an engine", hint="atoll.LocalEngine(), or None")
-    return run_study(study, islands, engine=engine)
+    return run_study(study, own, engine=engine)
 
 
 def warn_of_missing(given: Iterable[str], present: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atoll.data.island import Island, as_islands
 from atoll.errors import NotReleased, ParameterError, PrivacyWarning
-from atoll.estimators.base import parties, refuse_meaningless, run, warn_of_missing
+from atoll.estimators.base import beside_islands, parties, refuse_meaningless, run, warn_of_missing
 from atoll.estimators.encrypted import (
     SFPCA_OPTIONS,
     check_alignment,
@@ -128,7 +128,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     accept_determined : bool
         Release outputs also where they say all second moments, as nearly all components do, and fewer
         where columns hold whole numbers. Refused otherwise; ``atoll review`` says where the line is.
-    engine : LocalEngine, optional
+    engine : Engine, optional
         Where the roles run.
 
     With ``centre="pairs"`` there is no ``mean_``: nobody knows it. ``transform`` then projects rows as they
@@ -242,6 +242,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
                 raise ParameterError(f"{name}={getattr(self, name)!r} must be True or False")
         if self.protocol == "sfpca":
             check_sfpca(self)
+        islands, brought = beside_islands(islands)
         tables = as_islands(islands)
         if len(tables) < MIN_ISLANDS:
             raise ParameterError(
@@ -251,10 +252,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         if self.partition == VERTICAL:
             check_alignment(tables)
         study = self._study(tables)
-        with booked(tables, self.ledger, named=isinstance(islands, Mapping)):
-            self._take(run(study, tables, self.engine))
+        with booked(tables, self.ledger, named=isinstance(islands, Mapping), brought=brought) as own:
+            self._take(run(study, own, self.engine))
             if self._is_private():
-                self.privacy_spent_ = accounts(study, tables)
+                self.privacy_spent_ = accounts(study, own)
         self._warn()
         if hasattr(self, "islands_"):
             warn_of_missing(tables, self.islands_)

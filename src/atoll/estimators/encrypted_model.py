@@ -12,11 +12,13 @@ from atoll import codec
 from atoll.data.island import Island, as_islands
 from atoll.errors import ParameterError
 from atoll.protocols.base import Learned, Outputs
+from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
-from atoll.protocols.pca.sfpca.later import later, later_study
+from atoll.protocols.pca.sfpca.later import PROTOCOL, later_study
+from atoll.runtime.engine import Engine
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
-from atoll.study.model import Study
+from atoll.study.model import Party, Study
 
 
 class EncryptedModel:
@@ -26,9 +28,7 @@ class EncryptedModel:
     them lie in one process; ``share_of`` hands out a role's own, to be kept where that role keeps secrets.
     """
 
-    def __init__(
-        self, study: Study, shares: Mapping[Address, bytes], engine: LocalEngine | None = None
-    ) -> None:
+    def __init__(self, study: Study, shares: Mapping[Address, bytes], engine: Engine | None = None) -> None:
         kept: dict[Address, Kept] = {a: codec.decode(share, Kept) for a, share in shares.items()}
         holders = (*study.who("provider"), *study.who("coordinator"))
         missing = [str(a) for a in holders if a not in kept]
@@ -79,10 +79,7 @@ class EncryptedModel:
         unknown = [name for name in tables if name not in names]
         if unknown:
             raise ParameterError(f"{unknown[0]!r} holds no share", hint=f"one of {', '.join(sorted(names))}")
-        # Who projects nothing takes part with no rows.
-        nothing = np.empty((0, self.shape[1]))
-        given = {name: tables.get(name) or Island(nothing, name=name) for name in names}
-        known = self._run({"scores": tuple(tables)}, given)
+        known = self._run({"scores": tuple(tables)}, tables)
         return {name: np.array(known["scores"][name]) for name in tables}
 
     def open(self, to: str | Sequence[str] = ("provider",)) -> Outputs:
@@ -90,9 +87,14 @@ class EncryptedModel:
         receivers = (to,) if isinstance(to, str) else tuple(to)
         return self._run({"components": receivers}, {})
 
+    def _kept(self, party: Party) -> dict[str, bytes]:
+        """What one party's roles kept, and nobody else's."""
+        return {role: self._shares[Address(party.name, role)] for role in party.roles}
+
     def _run(self, release: Mapping[str, tuple[str, ...]], tables: Mapping[str, Island]) -> Outputs:
         study = later_study(self.study, self.session, release)
-        outcome = self._engine.run(later(self._shares, with_rows=bool(tables)), study, tables)
+        own = {party.name: Own(tables.get(party.name), kept=self._kept(party)) for party in study.parties}
+        outcome = self._engine.run(PROTOCOL, study, own)
         known: Outputs = {}
         for one in outcome.learned.values():
             for name, value in one.outputs.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,6 +17,7 @@ from atoll.privacy.accounts import Account
 from atoll.privacy.dp_moments import CentreChoice
 from atoll.privacy.ledger import Ledger, site_ledger
 from atoll.protocols import protocol_of
+from atoll.protocols.own import Own
 from atoll.study.model import Study
 
 PRIVACY_OPTIONS = (
@@ -110,22 +112,27 @@ def _noise(estimator: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def booked(tables: Mapping[str, Island], ledger: Any, *, named: bool) -> Iterator[None]:
+def booked(
+    tables: Mapping[str, Island], ledger: Any, *, named: bool, brought: Mapping[str, Own] | None = None
+) -> Iterator[dict[str, Own]]:
     """Every island with its ledger: its own, the named one, or none; then nothing is booked.
 
+    ``brought``: what owners handed in beside their islands.
     ``named``: whether the caller gave the islands names, which then stand for the data sets' identities.
     """
     book = _opened(ledger)
     try:
+        own = {}
         for name, table in tables.items():
-            table.ledger = table.ledger or book
-            if table.identity is None and table.ledger is not None and not named:
+            mine = (brought or {}).get(name, Own())
+            own[name] = replace(mine, island=table, ledger=mine.ledger or book)
+            if table.identity is None and own[name].ledger is not None and not named:
                 raise ParameterError(
                     f"{name} does not say which data set it is, and a ledger books by data set",
                     hint="fit({'st-mary-icu': X, ...}), or Island.from_array(X, identity='st-mary-icu')",
                 )
             table.identity = table.identity or name
-        yield
+        yield own
     finally:
         if book is not None and book is not ledger:
             book.close()
@@ -144,11 +151,13 @@ def _opened(ledger: Any) -> Ledger | None:
     )
 
 
-def accounts(study: Study, tables: Mapping[str, Island]) -> dict[str, Account]:
+def accounts(study: Study, own: Mapping[str, Own]) -> dict[str, Account]:
     """Where each data set stands after a fit, by island; without a ledger, what this fit alone spent."""
     return {
-        name: _unbooked(study, name) if table.ledger is None else table.ledger.account(table.identity or name)
-        for name, table in tables.items()
+        name: _unbooked(study, name)
+        if mine.ledger is None
+        else mine.ledger.account(mine.table.identity or name)
+        for name, mine in own.items()
     }
 
 

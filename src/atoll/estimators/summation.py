@@ -11,6 +11,7 @@ import numpy.typing as npt
 from atoll.data.island import Island
 from atoll.errors import DataError, ParameterError
 from atoll.estimators.base import parties, run, warn_of_missing
+from atoll.protocols.own import owned
 from atoll.study.model import Study
 
 
@@ -52,7 +53,7 @@ def secure_sum(
         parameters={"length": int(np.prod(shape))},
         release={"total": ("receiver",)},
     )
-    result = run(study, islands, engine).result
+    result = run(study, owned(islands), engine).result
     warn_of_missing(islands, result["islands"])
     total: npt.NDArray[np.float64] = result["total"]
     return total.reshape(shape)

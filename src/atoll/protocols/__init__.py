@@ -8,6 +8,7 @@ from atoll.protocols.base import Learned, Protocol, check_study
 from atoll.protocols.pca import baselines, privatelocal
 from atoll.protocols.pca.dpdpca import protocol as dpdpca
 from atoll.protocols.pca.pppca import protocol as pppca
+from atoll.protocols.pca.sfpca import later as sfpca_later
 from atoll.protocols.pca.sfpca import protocol as sfpca
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -16,6 +17,7 @@ PROTOCOLS: dict[str, Protocol] = {
         pppca.PROTOCOL,
         dpdpca.PROTOCOL,
         sfpca.PROTOCOL,
+        sfpca_later.PROTOCOL,
         privatelocal.PROTOCOL,
         baselines.META,
         baselines.SEPARATE,

@@ -15,6 +15,7 @@ from atoll.errors import ParameterError, StudyError, one_of
 from atoll.network import Network, Record
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols.own import Own
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Study
 
@@ -46,7 +47,7 @@ def learned(study: Study, me: Address, outputs: Mapping[str, Output], known: Map
     )
 
 
-Role = Callable[[Network, Study, Any, Record], Coroutine[Any, Any, Learned]]
+Role = Callable[[Network, Study, Own, Record], Coroutine[Any, Any, Learned]]
 
 
 class Disclosure(NamedTuple):
@@ -150,11 +151,28 @@ class Protocol:
     """Expected cost for a study over tables of so many columns."""
     forecast: Callable[[Study, Circumstances], tuple[Expectation, Forecast]] | None = None
     """The same for tables and links that are known better, with time and memory."""
+    reads_table: Callable[[Study, Address], bool] = lambda _, __: True
+    """Whether a role that may have a table needs one in this study."""
+    version: int = 1
+    """Raised when roles of before and after could not work together."""
+    largest: Callable[[Study, int], int] | None = None
+    """Bytes of the largest message, for tables of so many columns; None where nobody counted."""
     check: Callable[[Study], None] = lambda _: None
     privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
     """The study's differential privacy, where it asks for any."""
     determines: Callable[[Study, Circumstances], tuple[str, ...]] = lambda _, __: ()
     """From how many components on the outputs say all second moments of the tables."""
+
+    def table_holders(self, study: Study) -> tuple[str, ...]:
+        """The parties that bring a table, in the study's order."""
+        return tuple(
+            party.name
+            for party in study.parties
+            if any(
+                role in self.data_roles and self.reads_table(study, Address(party.name, role))
+                for role in party.roles
+            )
+        )
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""
@@ -181,7 +199,7 @@ def with_helpers(protocol: Protocol, study: Study) -> Protocol:
 
 
 def _helping(helper: secure_sums.Helper, contributors: tuple[Address, ...]) -> Role:
-    async def role(net: Network, study: Study, island: Any, record: Record) -> Learned:
+    async def role(net: Network, study: Study, own: Own, record: Record) -> Learned:
         await helper.serve(net, study, record, contributors)
         return Learned()
 

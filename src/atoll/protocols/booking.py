@@ -9,20 +9,21 @@ stays, and counts, until its run is resumed or the owner says ``atoll ledger giv
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 
 import numpy as np
 
 from atoll import randomness
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Chosen, Matrix
 from atoll.errors import PrivacyError
-from atoll.network import Network, Record, bring_to_disk
+from atoll.network import Network, Record
 from atoll.privacy.accountant import Spent
 from atoll.privacy.accounts import EXACT, Release
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
+from atoll.protocols.own import Own
 from atoll.study.model import Study
 
 RECORDED_RELEASE = "privacy/release"
@@ -34,16 +35,17 @@ class Booking:
     def __init__(
         self,
         study: Study,
-        island: Island,
+        own: Own,
         record: Record,
         stages: Mapping[str, Cost] | None,
         neighbours: Neighbours = "add-remove",
     ) -> None:
         self.exact = stages is None
-        self._island, self._record = island, record
+        self._own, self._record = own, record
         self._fingerprint = ""
-        if island.ledger is None:
+        if own.ledger is None:
             return
+        island = own.table
         identity = island.identity if island.identity is not None else island.name
         # Drawn once per run and recorded: a resumed run is the same release, a new run a new one.
         release_id = f"{study.digest}/{record(RECORDED_RELEASE, randomness.fresh_seed).hex()}"
@@ -55,33 +57,33 @@ class Booking:
 
     def __enter__(self) -> Booking:
         """Refuse at once what the owner's budget or policy does not cover."""
-        if self._island.ledger is not None:
-            bring_to_disk(self._record)
+        if self._own.ledger is not None:
+            self._record.sync()
             with self._named():
-                self._island.ledger.reserve(self._release)
+                self._own.ledger.reserve(self._release)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._island.ledger is not None:
-            self._island.ledger.give_back(self._release)
+        if self._own.ledger is not None:
+            self._own.ledger.give_back(self._release)
 
-    async def made_from(self, net: Network, X: Matrix) -> None:
+    async def made_from(self, net: Network, table: Chosen) -> None:
         """The rows that the release is made from; to be said before the first stage is settled."""
-        if self._island.ledger is not None:
-            self._fingerprint = await net.compute(fingerprint, X)
+        if self._own.ledger is not None:
+            self._fingerprint = await net.compute(fingerprint, table.blocks())
 
     def settle(self, stage: str) -> None:
         """Written down for good when this returns; only then may the stage's value leave."""
-        if self._island.ledger is not None:
+        if self._own.ledger is not None:
             with self._named():
-                self._island.ledger.settle(self._release, stage, self._fingerprint)
+                self._own.ledger.settle(self._release, stage, self._fingerprint)
 
-    async def settle_exact(self, net: Network, X: Matrix) -> None:
+    async def settle_exact(self, net: Network, table: Chosen) -> None:
         """Of a study without an epsilon, before its first number leaves; else nothing."""
         if self.exact:
-            await self.made_from(net, X)
+            await self.made_from(net, table)
             self.settle(EXACT)
 
     @contextmanager
@@ -89,28 +91,32 @@ class Booking:
         try:
             yield
         except PrivacyError as error:
-            raise type(error)(f"{self._island.name}: {error.message}", hint=error.hint) from None
+            raise type(error)(f"{self._own.table.name}: {error.message}", hint=error.hint) from None
 
 
-def fingerprint(X: Matrix) -> str:
+def fingerprint(blocks: Iterable[Matrix]) -> str:
     """Of the rows, for the ledger alone, which puts it under a secret before it writes it down."""
-    return hashlib.sha256(np.ascontiguousarray(X, dtype="<f8").tobytes()).hexdigest()
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(np.ascontiguousarray(block, dtype="<f8").tobytes())
+    return digest.hexdigest()
 
 
-def refuse_few_colluders(island: Island, colluders: int) -> None:
+def refuse_few_colluders(own: Own, colluders: int) -> None:
     """An owner may ask for more noise than the study's author thought of."""
-    if colluders < island.min_colluders:
+    if colluders < own.min_colluders:
         raise PrivacyError(
-            f"{island.name}: the study's noise is for {colluders} colluding owner(s), and this island takes "
-            f"part from {island.min_colluders} on",
-            hint=f"colluders = {island.min_colluders} or more, or noise = 'local'",
+            f"{own.table.name}: the study's noise is for {colluders} colluding owner(s), and this island "
+            f"takes part from {own.min_colluders} on",
+            hint=f"colluders = {own.min_colluders} or more, or noise = 'local'",
         )
 
 
-def refuse_ledger(island: Island) -> None:
+def refuse_ledger(own: Own) -> None:
     """A published form releases nothing of an island that keeps a ledger, or asks for noise of its own."""
-    if island.ledger is not None or island.min_colluders:
+    if own.ledger is not None or own.min_colluders:
         raise PrivacyError(
-            f"{island.name}: calibration='paper' keeps no privacy promise that its ledger could account for",
+            f"{own.table.name}: calibration='paper' keeps no privacy promise that its ledger could "
+            "account for",
             hint="use calibration='analytic', or no ledger for data that need no protection",
         )

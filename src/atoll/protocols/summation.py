@@ -6,10 +6,10 @@ Adversary and trust are those of the chosen secure sum. Learns: the receiver the
 from __future__ import annotations
 
 from atoll import fixedpoint, secure_sums
-from atoll.data.island import Island
 from atoll.errors import DataError
 from atoll.network import Network, Record
 from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Protocol, learned
+from atoll.protocols.own import Own
 from atoll.study.model import Parameters, Study
 
 CONTRIBUTOR, RECEIVER = "contributor", "receiver"
@@ -23,8 +23,8 @@ class SumParameters(Parameters, frozen=True):
     length: int
 
 
-async def contributor(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    sums = _session(net, study, record)
+async def contributor(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    island, sums = own.table, _session(net, study, record)
     await sums.open()
     values = island.features(island.columns).ravel()
     length = study.read_parameters(SumParameters).length
@@ -36,7 +36,7 @@ async def contributor(net: Network, study: Study, island: Island, record: Record
     return Learned()
 
 
-async def receiver(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def receiver(net: Network, study: Study, own: Own, record: Record) -> Learned:
     sums = _session(net, study, record)
     await sums.open()
     total = await sums.total("values", study.read_parameters(SumParameters).length)

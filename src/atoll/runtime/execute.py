@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.data.island import Island
 from atoll.protocols import Learned, protocol_of
-from atoll.runtime.local.engine import LocalEngine, Progress
+from atoll.protocols.own import Own
+from atoll.runtime.engine import Engine, Progress
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.result import Result
 from atoll.study.address import Address
 from atoll.study.model import Study
@@ -23,24 +24,25 @@ class Run:
 
 def run_study(
     study: Study,
-    islands: Mapping[str, Island],
+    own: Mapping[str, Own],
     *,
-    engine: LocalEngine | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """All roles; the result holds the union of everything released to any of them."""
-    outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, islands, progress=progress)
+    outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, own, progress=progress)
     outputs: dict[str, Any] = {}
     for learned in outcome.learned.values():
         _join(outputs, learned.outputs)
-    certificate, booked = outputs.get("certificate"), _booked(study, islands)
+    certificate, booked = outputs.get("certificate"), _booked(study, own)
     return Run(Result(study, outputs, outcome.transcript, certificate, booked), outcome.learned)
 
 
-def _booked(study: Study, islands: Mapping[str, Island]) -> str | None:
+def _booked(study: Study, own: Mapping[str, Own]) -> str | None:
     """Where the spending of this run is written down; that it is nowhere must not go unsaid."""
     terms = protocol_of(study.protocol).privacy(study)
-    without = [name for name, island in islands.items() if island.ledger is None]
+    islands = [name for name, mine in own.items() if mine.island is not None]
+    without = [name for name in islands if own[name].ledger is None]
     if terms is None:
         return "booked as exact" if islands and not without else None
     if not terms.costs:

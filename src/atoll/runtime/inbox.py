@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from atoll.codec import Decoder, Message
 from atoll.errors import MessageError, PartyLeft
@@ -17,8 +17,21 @@ from atoll.study.address import Address
 
 M = TypeVar("M", bound=Message)
 
-Event = tuple[Address, bytes | None]
-"""A message's sender and bytes; None in place of the bytes says that the sender has left."""
+
+class Received(NamedTuple):
+    """A message came."""
+
+    sender: Address
+    data: bytes
+
+
+class Left(NamedTuple):
+    """A sender has left the run: nothing comes from it any more."""
+
+    sender: Address
+
+
+Event = Received | Left
 
 
 class Inbox:
@@ -34,14 +47,15 @@ class Inbox:
         self.latest = 0.0
         """When the latest of what the role has read arrived, by the clocks of a metered run."""
 
-    def put(self, sender: Address, data: bytes | None, depth: int = 0, at: float = 0.0) -> None:
-        if data is None:
-            self._left.add(sender)
+    def put(self, event: Event, depth: int = 0, at: float = 0.0) -> None:
+        if isinstance(event, Left):
+            self._left.add(event.sender)
         else:
             try:
-                self._waiting.append((sender, self._decoder.decode(data), depth, at))
+                message = self._decoder.decode(event.data)
             except MessageError as error:
-                raise MessageError(f"from {sender}: {error.message}") from None
+                raise MessageError(f"from {event.sender}: {error.message}") from None
+            self._waiting.append((event.sender, message, depth, at))
         if self._changed is not None:
             self._changed.set()
 

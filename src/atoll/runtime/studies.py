@@ -9,6 +9,7 @@ from atoll.errors import ParameterError, StudyError, one_of
 from atoll.privacy.identities import canonical
 from atoll.privacy.ledger import Ledger, site_ledger
 from atoll.protocols import check_study, protocol_of
+from atoll.protocols.own import Own, owned
 from atoll.study.load import StudyFile, read_study_file
 from atoll.study.model import Local, Study
 
@@ -36,8 +37,7 @@ def open_study(path: str | Path) -> StudyFile:
 
 def data_holders(study: Study) -> tuple[str, ...]:
     """The parties that bring a table."""
-    roles = protocol_of(study.protocol).data_roles
-    return tuple(party.name for party in study.parties if roles & set(party.roles))
+    return protocol_of(study.protocol).table_holders(study)
 
 
 def _check_local(file: StudyFile) -> None:
@@ -72,8 +72,8 @@ def _check_capacities(file: StudyFile) -> None:
             )
 
 
-def read_islands(file: StudyFile) -> dict[str, Island]:
-    """Every island's table, from the paths in the file's ``[local]`` table."""
+def read_own(file: StudyFile) -> dict[str, Own]:
+    """What each party with a table brings, from the file's ``[local]`` table."""
     missing = [party for party in data_holders(file.study) if party not in file.local.data]
     if missing:
         raise file.located(
@@ -86,8 +86,7 @@ def read_islands(file: StudyFile) -> dict[str, Island]:
     islands = {party: as_island(party, file.local.data[party]) for party in data_holders(file.study)}
     for party, capacity in file.local.capacities.items():
         islands[party].capacity = capacity
-    _book(file, islands)
-    return islands
+    return _booked(file, islands)
 
 
 def ledger_of(study: Study, local: Local) -> Path | None:
@@ -107,8 +106,8 @@ def _is_private(study: Study) -> bool:
     return terms is not None and bool(terms.costs)
 
 
-def _book(file: StudyFile, islands: dict[str, Island]) -> None:
-    """Give every island its identity, its ledger and its owner's conditions."""
+def _booked(file: StudyFile, islands: dict[str, Island]) -> dict[str, Own]:
+    """Every island with its identity, its ledger and its owner's conditions."""
     study, local = file.study, file.local
     path = ledger_of(study, local)
     promises_nothing = not _is_private(study) and protocol_of(study.protocol).privacy(study) is not None
@@ -120,5 +119,5 @@ def _book(file: StudyFile, islands: dict[str, Island]) -> None:
         raise file.located(StudyError(wrong, hint=hint, path=("local",)))
     ledger = None if path is None else Ledger(path)
     for party, island in islands.items():
-        island.identity, island.ledger = local.identities.get(party), ledger
-        island.min_colluders = local.min_colluders
+        island.identity = local.identities.get(party)
+    return owned(islands, ledger, min_colluders=local.min_colluders)

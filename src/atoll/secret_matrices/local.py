@@ -14,7 +14,7 @@ import numpy as np
 from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Integers
 from atoll.errors import ParameterError
-from atoll.network import Network, Record, bind
+from atoll.network import Network, Record
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.machine import (
@@ -66,12 +66,6 @@ class ShareHolder(Machine):
         self.all_providers: Group = frozenset(str(a) for a in providers)
         self.session = b""
         self._step = 0
-
-    async def bind(self, message: OwnMessage) -> None:
-        """Before it leaves: should this role run again, it sends the same bytes or nothing."""
-        data = message.words if isinstance(message, OpenedShare | ReleasedShare) else message.body
-        digest = await self.net.compute(_sha256, data)
-        bind(self.record, f"{type(message).__name__} {message.step}", digest)
 
     def private(
         self,
@@ -278,7 +272,3 @@ def _plus_identity(share: Integers, *, value: int) -> Integers:
     for i in range(len(values)):
         values[i, i] += value
     return go.from_ints(values, share.shape[2])
-
-
-def _sha256(data: Any) -> bytes:
-    return hashlib.sha256(np.ascontiguousarray(data).data if isinstance(data, np.ndarray) else data).digest()

@@ -26,7 +26,6 @@ async def release(machine: ShareHolder, x: Shared, receivers: frozenset[str]) ->
     share = None
     if own is not None:
         share = ReleasedShare(step, x.fraction, own)
-        await machine.bind(share)
         for address in (machine.coordinator, *machine.providers, *machine.guests):
             if str(address) in receivers and address != machine.net.me:
                 await machine.net.send(address, share)

@@ -213,7 +213,6 @@ class Provider(_Party):
         return self._keys[ring, group]
 
     async def _send(self, message: OwnMessage) -> None:
-        await self.bind(message)
         await self.net.send(self.coordinator, message)
 
     # ---- accounts ----

@@ -24,7 +24,7 @@ from atoll.secret_matrices.machine import (
     scaled_units,
 )
 
-_ALL = frozenset({"everybody"})
+_ALL = frozenset({"simulated"})
 
 
 class Simulated(Machine):

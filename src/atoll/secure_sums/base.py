@@ -8,7 +8,6 @@ may collude without learning more than the sum.
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +19,7 @@ from atoll import fixedpoint
 from atoll.codec import Message
 from atoll.errors import MessageError, PartyLeft
 from atoll.fixedpoint import Limbs
-from atoll.network import Network, Record, bind
+from atoll.network import Network, Record
 from atoll.study.address import Address
 from atoll.study.model import Study
 from atoll.study.tables import read_table
@@ -156,8 +155,6 @@ class SecureSum(ABC):
         if round_name in self._contributed:
             raise MessageError(f"round {round_name!r} was already contributed to")
         self._contributed.add(round_name)
-        digest = hashlib.sha256(np.ascontiguousarray(values).data).digest()
-        bind(self.record, f"{self.session}/{round_name}/digest", digest)
         for name, columns in blocks(round_name, values.shape[1], self.block_values):
             await self.contribute_block(name, values[:, columns])
 

@@ -36,7 +36,7 @@ from atoll.codec import Message, encode
 from atoll.crypto import shamir
 from atoll.errors import MessageError, ParameterError, PartyLeft
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Compared, bind
+from atoll.network import Compared
 from atoll.secure_sums.base import Cost, check_block, check_round, count_blocks
 from atoll.secure_sums.masks import (
     MAX_NEIGHBOURS,
@@ -166,9 +166,6 @@ class RecoverableMasks(Masks):
         for v in self._neighbours():
             if v in members and v not in seeds:
                 raise PartyLeft(f"{self.contributors[v]} is to be part of {name}, but its key never came")
-        # Other members or keys would be another mask over the same values, and so show the difference.
-        parts = [encode(members), *(seeds[v] for v in sorted(seeds))]
-        bind(self.record, f"{self.session}/masks/members/{name}", hashlib.sha256(b"".join(parts)).digest())
         return members
 
     async def _receive_backups(self, name: str, members: tuple[int, ...]) -> dict[int, MaskBackup]:
@@ -207,8 +204,6 @@ class RecoverableMasks(Masks):
     async def _compare(self, name: str, members: tuple[int, ...], survivors: tuple[int, ...]) -> None:
         """Go on only if the neighbours were told the same."""
         digest = hashlib.sha256(encode((self.session, name, members, survivors))).digest()
-        # A role that runs again answers no other list than the one it answered, or began to compare.
-        bind(self.record, f"{self.session}/masks/survivors/{name}", digest)
         message, peers = _comparison(name, digest), [v for v in self._neighbours() if v in members]
         # One that is said to have left may have been told that it stayed: it finds out.
         await self.net.broadcast([self.contributors[v] for v in peers if v not in survivors], message)

@@ -103,11 +103,11 @@ def test_the_servers_own_party_is_not_refused() -> None:
     example = pppca()
     study = without(example, "accept_determined")
     with pytest.raises(PrivacyError, match="whole numbers in a range of 65,536"):
-        run_study(study, example.islands)
+        run_study(study, example.own)
     alone = structs.replace(study, release={"components": ("server",), "explained_variance": ("server",)})
     assert outsiders(study)
     assert not outsiders(alone)
-    assert run_study(alone, example.islands).result["components"].shape == (2, 4)
+    assert run_study(alone, example.own).result["components"].shape == (2, 4)
 
 
 def test_a_study_names_what_cannot_be_right() -> None:
@@ -144,7 +144,7 @@ def test_one_wide_column_does_not_make_up_for_narrow_ones(narrow: float) -> None
 def test_nothing_is_sent_of_the_data_before_a_study_is_refused() -> None:
     example = sfpca(bounds=64.0)
     with pytest.raises(PrivacyError, match="say all second moments") as refused:
-        run_study(without(example, "accept_determined"), example.islands)
+        run_study(without(example, "accept_determined"), example.own)
     assert "accept_determined=True" in str(refused.value.hint)
 
 

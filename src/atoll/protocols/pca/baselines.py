@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from atoll.codec import Message
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Matrix
 from atoll.data.statistics import Moments, moments
 from atoll.errors import ParameterError
 from atoll.network import Network, Record
 from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca.decompose import Decomposition, decompose, standard_scale
 from atoll.protocols.pca.pppca.protocol import PPPCAParameters, check
 from atoll.protocols.pca.released import (
@@ -96,24 +97,25 @@ def own_pca(local: Moments, p: PPPCAParameters, island: str) -> tuple[Decomposit
 # ---- roles ----
 
 
-async def meta_provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    with Booking(study, island, record, None) as booked:
-        return await _meta_provider(net, study, island, booked)
+async def meta_provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    with Booking(study, own, record, None) as booked:
+        return await _meta_provider(net, study, own, booked)
 
 
-async def _meta_provider(net: Network, study: Study, island: Island, booked: Booking) -> Learned:
+async def _meta_provider(net: Network, study: Study, own: Own, booked: Booking) -> Learned:
     p, server = study.read_parameters(PPPCAParameters), study.the(SERVER)
+    island = own.table
     agreed = await handshake.announce(net, island, server, p.columns, None)
-    X = island.features(agreed.names)
-    local = await net.compute(moments, X, island, agreed.names)
-    own = await net.compute(local_components, local, p.n_components)
-    await booked.settle_exact(net, X)
-    await net.send(server, own)
+    table = island.chosen(agreed.names)
+    local = await net.compute(moments, table)
+    part = await net.compute(local_components, local, p.n_components)
+    await booked.settle_exact(net, table)
+    await net.send(server, part)
     known = await receive_released(net, study, server, agreed.names)
     return learned(study, net.me, META_OUTPUTS, known)
 
 
-async def meta_server(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def meta_server(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
     agreed = await handshake.check(net, providers, p.columns)
     parts = await net.gather(LocalComponents, providers)
@@ -134,16 +136,15 @@ def _check_part(part: LocalComponents, d: int, sender: Address) -> None:
     checked.check_floats(part.weighted, (rows, d), "components", sender)
 
 
-async def meta_consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def meta_consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
     known = await receive_released(net, study, study.the(SERVER))
     return learned(study, net.me, META_OUTPUTS, known)
 
 
-async def separate_provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    p = study.read_parameters(PPPCAParameters)
+async def separate_provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    p, island = study.read_parameters(PPPCAParameters), own.table
     columns = handshake.describe(island, p.columns, p.label)
-    X = island.features(columns.names)
-    local = await net.compute(moments, X, island, columns.names)
+    local = await net.compute(moments, island.chosen(columns.names))
     T, scale = await net.compute(own_pca, local, p, island.name)
     mine: Outputs = {"components": T.components, "mean": local.mean, "scale": scale}
     mine |= {"columns": columns.names if columns.named else None, "explained_variance": T.explained_variance}

@@ -25,17 +25,17 @@ def gen_noisy(plan: dp.Plan, X: Matrix, places: bytes, capacity: int, seed: byte
     return fixedpoint.from_int64(noisy, contributors=plan.crowd.owners)
 
 
-def checked_capacity(plan: dp.Plan, X: Matrix, island: Island) -> int:
+def checked_capacity(plan: dp.Plan, island: Island) -> int:
     """Among how many places the island draws its pairs; refused before anything is paid for."""
     if not plan.padded:
-        return len(X)
+        return island.n_rows
     if island.capacity is None:
         raise DataError(
             f"{island.name} declares no capacity, and this study's noise is for islands that do (padded)",
             hint="[local] capacities, or Island.from_array(X, capacity=...): as many rows as it could ever "
             "have, never a number taken from its rows",
         )
-    pairs.check_capacity(len(X), island.capacity, island.name)
+    pairs.check_capacity(island.n_rows, island.capacity, island.name)
     return island.capacity
 
 

@@ -12,16 +12,18 @@ noisy value does (``booking``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
 
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Message
-from atoll.data.island import Island, Matrix
-from atoll.errors import DataError, ParameterError, StudyError
+from atoll.data.island import Chosen, Matrix
+from atoll.data.statistics import raise_for_missing
+from atoll.errors import ParameterError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
@@ -31,6 +33,7 @@ from atoll.privacy.mechanisms import Cost, Crowd
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import Disclosure
 from atoll.protocols.booking import Booking, refuse_few_colluders
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
 from atoll.protocols.pca.released import Model, Variances
@@ -145,13 +148,16 @@ def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:
     return {stage.name: stage.cost for stage in plan_of(study, asked, owners, features=2).stages}
 
 
-def booking(study: Study, asked: Private, owners: int, island: Island, record: Record) -> Booking:
+def booking(study: Study, asked: Private, owners: int, own: Own, record: Record) -> Booking:
     """The owner's ledger during this run; refuses what the owner does not allow."""
-    refuse_few_colluders(island, _crowd(study, asked, owners).colluders)
-    return Booking(study, island, record, costs(study, asked, owners), asked.neighbours)
+    refuse_few_colluders(own, _crowd(study, asked, owners).colluders)
+    return Booking(study, own, record, costs(study, asked, owners), asked.neighbours)
 
 
 # ---- steps: owners ----
+
+Blocks = Callable[[], Iterable[Matrix]]
+"""Reads an owner's rows, block by block, from the first."""
 
 
 def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | None) -> dp.Integers:
@@ -166,16 +172,19 @@ def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | N
     return dp.moments_contribution(plan, X, centre)
 
 
-def gen_noisy(plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes) -> Limbs:
+def gen_noisy(plan: dp.Plan, stage: dp.Stage, blocks: Blocks, centre: dp.Centre | None, seed: bytes) -> Limbs:
     """Contribution and noise share together, for a secure sum."""
-    return fixedpoint.from_int64(noisy_integers(plan, stage, X, centre, seed), contributors=plan.crowd.owners)
+    noisy = noisy_integers(plan, stage, blocks, centre, seed)
+    return fixedpoint.from_int64(noisy, contributors=plan.crowd.owners)
 
 
 def noisy_integers(
-    plan: dp.Plan, stage: dp.Stage, X: Matrix, centre: dp.Centre | None, seed: bytes
+    plan: dp.Plan, stage: dp.Stage, blocks: Blocks, centre: dp.Centre | None, seed: bytes
 ) -> dp.Integers:
     """Contribution and noise share together: the only form in which an owner's numbers are handed on."""
-    return np.asarray(gen_contribution(plan, stage.name, X, centre) + stage.draw_share(seed))
+    # Integers on a grid: the sum over blocks is that over all rows, to the last bit.
+    exact = reduce(np.add, (gen_contribution(plan, stage.name, X, centre) for X in blocks()))
+    return np.asarray(exact + stage.draw_share(seed))
 
 
 # ---- steps: receiver ----
@@ -219,22 +228,22 @@ async def contribute(
     net: Network,
     sums: SecureSum,
     plan: dp.Plan,
-    X: Matrix,
+    table: Chosen,
     receiver: Address,
     record: Record,
     booked: Booking,
     capacity: int,
 ) -> dp.Centre | None:
     """An owner's part of every stage; the last public centre, if there is one."""
-    await booked.made_from(net, X)
+    await booked.made_from(net, table)
     seed = record(RECORDED_NOISE, randomness.fresh_seed)
     centre = None
     if plan.centre == "pairs":
         places = record(private_pairs.RECORDED_PLACES, randomness.fresh_seed)
-        noisy = await net.compute(private_pairs.gen_noisy, plan, X, places, capacity, seed)
+        noisy = await net.compute(private_pairs.gen_noisy, plan, table.whole(), places, capacity, seed)
     else:
-        centre = await contribute_centre(net, sums, plan, X, receiver, seed, booked)
-        noisy = await net.compute(gen_noisy, plan, plan.moments, X, centre, seed)
+        centre = await contribute_centre(net, sums, plan, table.blocks, receiver, seed, booked)
+        noisy = await net.compute(gen_noisy, plan, plan.moments, table.blocks, centre, seed)
     booked.settle(plan.moments.name)
     await sums.contribute(plan.moments.name, noisy)
     await sums.close()
@@ -245,7 +254,7 @@ async def contribute_centre(
     net: Network,
     sums: SecureSum,
     plan: dp.Plan,
-    X: Matrix,
+    blocks: Blocks,
     receiver: Address,
     seed: bytes,
     booked: Booking,
@@ -253,7 +262,7 @@ async def contribute_centre(
     """An owner's part of every stage before the last."""
     centre: dp.Centre | None = None
     for stage in plan.stages[:-1]:
-        noisy = await net.compute(gen_noisy, plan, stage, X, centre, seed)
+        noisy = await net.compute(gen_noisy, plan, stage, blocks, centre, seed)
         booked.settle(stage.name)
         await sums.contribute(stage.name, noisy)
         message = await net.receive(PublicCentre, receiver)
@@ -324,22 +333,15 @@ def open_session(
     )
 
 
-def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
+def checked(table: Chosen) -> Chosen:
     """Whatever a release could refuse of a table, before it is paid for.
 
     Missing and infinite values, by their place, and more rows than the grid's sums hold. An empty table is
     fine: its noise still counts.
     """
-    grid.check_size(len(X), island.name)
-    wrong = ~np.isfinite(X)
-    if wrong.any():
-        row, column = (int(i) for i in np.argwhere(wrong)[0])
-        kind = "a missing value (NaN)" if np.isnan(X[row, column]) else "an infinite value"
-        raise DataError(
-            f"{island.name}: column {names[column]!r} holds {kind} at {island.place(row)}",
-            hint="impute or drop such rows before a private analysis",
-        )
-    return X
+    grid.check_size(table.n_rows, table.island.name)
+    raise_for_missing(table, hint="impute or drop such rows before a private analysis")
+    return table
 
 
 # ---- in words ----

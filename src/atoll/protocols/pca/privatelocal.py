@@ -34,7 +34,7 @@ import numpy as np
 import scipy.linalg
 
 from atoll.codec import Message
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Matrix
 from atoll.errors import StudyError
 from atoll.network import Network, Record
 from atoll.privacy import grid, sensitivity
@@ -53,6 +53,7 @@ from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.booking import Booking, refuse_ledger
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components, deterministic_signs
 from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
@@ -185,22 +186,23 @@ def finish(last: Subspace) -> tuple[Matrix, Variances, int]:
 # ---- roles ----
 
 
-async def owner(net: Network, study: Study, island: Island, record: Record) -> Learned:
+async def owner(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p = study.read_parameters(PrivateLocalParameters)
     if p.calibration == "paper":
-        refuse_ledger(island)
-    with Booking(study, island, record, costs(p), p.neighbours) as booked:  # before anything leaves
-        return await _owner(net, study, island, record, booked)
+        refuse_ledger(own)
+    with Booking(study, own, record, costs(p), p.neighbours) as booked:  # before anything leaves
+        return await _owner(net, study, own, record, booked)
 
 
-async def _owner(net: Network, study: Study, island: Island, record: Record, booked: Booking) -> Learned:
+async def _owner(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, owners, user = study.read_parameters(PrivateLocalParameters), study.who(OWNER), study.the(DATA_USER)
+    island = own.table
     agreed = await handshake.announce(net, island, user, p.columns, None)
-    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    table = private.checked(island.chosen(agreed.names))
     turn = owners.index(net.me)
-    await booked.made_from(net, X)
+    await booked.made_from(net, table)
     seed = record(private.RECORDED_NOISE, fresh_seed)
-    subspace = await net.compute(prepare, X, p, seed)
+    subspace = await net.compute(prepare, table.whole(), p, seed)
     if turn > 0:
         before = await net.receive(Subspace, owners[turn - 1])
         _check_subspace(before, subspace, owners[turn - 1])
@@ -225,7 +227,7 @@ def _check_subspace(before: Subspace, mine: Subspace, sender: Address) -> None:
     checked.check_number(before.rows, "a number of rows", sender)
 
 
-async def data_user(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def data_user(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, owners = study.read_parameters(PrivateLocalParameters), study.who(OWNER)
     agreed = await handshake.check(net, owners, p.columns)
     check_components(p.n_components, None, len(agreed.names))

@@ -7,19 +7,22 @@ the Go library release the interpreter. If every role waits, the run fails at on
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
 
 from atoll import codec
 from atoll.codec import Decoder, Message
-from atoll.data.island import Island
 from atoll.errors import AtollError, Deadlock, MessageError, ParameterError, RoleFailed, RunError
-from atoll.network import Network
+from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol, check_study, with_helpers
-from atoll.runtime.inbox import Inbox
+from atoll.protocols.own import Own
+from atoll.runtime.engine import Engine, Observer, Outcome, Progress, check_own
+from atoll.runtime.inbox import Inbox, Left, Received
 from atoll.runtime.local.faults import Faults
 from atoll.runtime.local.links import ClockLink, FaultyLink, Frame, Link, PerLink, on_link
 from atoll.runtime.local.meter import Meter, metered
@@ -32,32 +35,11 @@ from atoll.threads import cores, one_blas_thread
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
-Progress = Callable[[str, Transcript], None]
-"""Called with what happens now and the cost so far."""
+_HASHED_BESIDE = 1 << 20
+"""Bytes from which a message is hashed beside the event loop."""
 
 
-class Observer:
-    """Sees everything that moves; tests derive from it to tap inboxes and records."""
-
-    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
-        """A message left a role."""
-
-    def delivered(self, receiver: Address, sender: Address, data: bytes | None) -> None:
-        """A message (or, as None, a sender's leaving) reached a role's inbox."""
-
-    def finished(self, address: Address, record: MemoryRecord) -> None:
-        """A role ended, with this record."""
-
-
-class Outcome:
-    """What a run gave: what each role learned, and what it cost."""
-
-    def __init__(self, learned: Mapping[Address, Learned], transcript: Transcript) -> None:
-        self.learned = dict(learned)
-        self.transcript = transcript
-
-
-class LocalEngine:
+class LocalEngine(Engine):
     """Runs whole studies in this process.
 
     ``latency`` (seconds) and ``bandwidth`` (bytes a second) are one number for all links or a mapping
@@ -88,7 +70,7 @@ class LocalEngine:
         self,
         protocol: Protocol,
         study: Study,
-        islands: Mapping[str, Island],
+        own: Mapping[str, Own],
         *,
         progress: Progress | None = None,
         observer: Observer | None = None,
@@ -96,9 +78,9 @@ class LocalEngine:
         """Run every role to its end; one role's error ends them all."""
         check_study(protocol, study)
         protocol = with_helpers(protocol, study)
-        _check_data(protocol, study, islands)
+        check_own(protocol, study, own)
         # A thread of its own, because the caller may already be inside an event loop (a notebook).
-        run = _Run(self, protocol, study, islands, progress, observer or Observer())
+        run = _Run(self, protocol, study, own, progress, observer or Observer())
         with ThreadPoolExecutor(1, "atoll-engine") as outside, one_blas_thread:
             future = outside.submit(lambda: asyncio.run(run.everything()))
             try:
@@ -107,15 +89,6 @@ class LocalEngine:
                 if not future.done():
                     run.interrupt()
                 raise
-
-
-def _check_data(protocol: Protocol, study: Study, islands: Mapping[str, Island]) -> None:
-    holders = {party.name for party in study.parties if protocol.data_roles & set(party.roles)}
-    missing, extra = sorted(holders - set(islands)), sorted(set(islands) - holders)
-    if missing:
-        raise RunError(f"there is no data for {', '.join(missing)}", hint="[local] data = { name = path }")
-    if extra:
-        raise RunError(f"there is data for {', '.join(extra)}, which the study does not name as an island")
 
 
 class _Died(Exception):
@@ -130,14 +103,14 @@ class _Run:
         engine: LocalEngine,
         protocol: Protocol,
         study: Study,
-        islands: Mapping[str, Island],
+        own: Mapping[str, Own],
         progress: Progress | None,
         observer: Observer,
     ) -> None:
         self.engine = engine
         self.protocol = protocol
         self.study = study
-        self.islands = islands
+        self.own = own
         self.progress = progress
         self.observer = observer
         self.transcript = Transcript()
@@ -149,7 +122,8 @@ class _Run:
         self.failure: asyncio.Future[None]
         self.loop: asyncio.AbstractEventLoop | None = None
         decoder = Decoder[Message](protocol.all_messages(study))
-        self.networks = {a: _LocalNetwork(self, a, decoder) for a in study.addresses()}
+        self.records = {a: MemoryRecord() for a in study.addresses()}
+        self.networks = {a: _LocalNetwork(self, a, decoder, record) for a, record in self.records.items()}
         self.unfinished = set(self.networks)
         self.draw = engine.faults.generator() if engine.faults else None
 
@@ -184,11 +158,12 @@ class _Run:
         self.pool.shutdown(wait=True, cancel_futures=True)
 
     async def one(self, address: Address) -> Learned | None:
-        record = MemoryRecord()
-        role = self.protocol.roles[address.role]
-        island = self.islands.get(address.party) if address.role in self.protocol.data_roles else None
+        record, role = self.records[address], self.protocol.roles[address.role]
+        own = self.own.get(address.party, Own())
+        if address.role not in self.protocol.data_roles:
+            own = replace(own, island=None)
         try:
-            work = role(self.networks[address], self.study, island, record)
+            work = role(self.networks[address], self.study, own, record)
             learned = await (metered(self.meter, address, work) if self.meter else work)
         except _Died:
             self._leave(address)
@@ -205,7 +180,7 @@ class _Run:
         self.unfinished.discard(address)
         for receiver in self.networks:
             if receiver != address:
-                self.carry(address, receiver, Frame(b"", -1))
+                self.carry(address, receiver, Frame(Left(address)))
 
     def link(self, sender: Address, receiver: Address) -> Link:
         key = (sender, receiver)
@@ -230,13 +205,14 @@ class _Run:
         def deliver(frame: Frame) -> None:
             self.in_flight -= 1
             self.waiting.pop(receiver, None)  # it will look again before it waits again
-            data = frame.data if frame.depth >= 0 else None
-            self.observer.delivered(receiver, sender, data)
-            if data is not None:
-                self.transcript.received(receiver, len(data))
+            if isinstance(frame.event, Left):
+                self.observer.left(receiver, sender)
+            else:
+                self.observer.delivered(receiver, sender, frame.event.data)
+                self.transcript.received(receiver, frame.size)
             try:
                 with self.meter.of(receiver) if self.meter else nullcontext():
-                    self.networks[receiver].inbox.put(sender, data, frame.depth, frame.at)
+                    self.networks[receiver].inbox.put(frame.event, frame.depth, frame.at)
             except MessageError as error:
                 self.fail(_reported(receiver, error))
 
@@ -270,36 +246,62 @@ def _reported(address: Address, error: Exception) -> Exception:
     return RoleFailed(str(address), f"an unexpected {type(error).__name__}")
 
 
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+class _Encoded(NamedTuple):
+    """A message as it travels, with its digest for the sender's record."""
+
+    message: Message
+    data: bytes
+    digest: bytes
+
+
 class _LocalNetwork(Network):
     """One role's network."""
 
-    def __init__(self, run: _Run, me: Address, decoder: Decoder[Message]) -> None:
+    def __init__(self, run: _Run, me: Address, decoder: Decoder[Message], record: Record) -> None:
         self.me = me
         self.inbox = Inbox(decoder)
         self._run = run
+        self._record = record
+        self._common: _Encoded | None = None
         self._sent = 0
         faults = run.engine.faults
         self._dies_at = faults.crash.get(str(me)) if faults else None
 
-    async def send(self, to: Address, message: Message) -> None:
-        await self._send(to, message, codec.encode(message))
-
     async def broadcast(self, to: Iterable[Address], message: Message) -> None:
-        data = codec.encode(message)  # once: ciphertexts are large
-        for address in to:
-            await self._send(address, message, data)
+        self._common = await self._encoded(message)  # once: ciphertexts are large
+        try:
+            await super().broadcast(to, message)
+        finally:
+            self._common = None
 
-    async def _send(self, to: Address, message: Message, data: bytes) -> None:
+    async def _encoded(self, message: Message) -> _Encoded:
+        if self._common is not None and self._common.message is message:
+            return self._common
+        data = codec.encode(message)
+        if len(data) < _HASHED_BESIDE or self._run.meter:
+            return _Encoded(message, data, _sha256(data))
+        loop = asyncio.get_running_loop()
+        return _Encoded(message, data, await loop.run_in_executor(self._run.pool, _sha256, data))
+
+    async def send(self, to: Address, message: Message) -> None:
+        _, data, digest = await self._encoded(message)
         self._sent += 1
         if self._sent == self._dies_at:
             raise _Died
+        self._record.sent(to, digest)
         depth = self.inbox.depth + 1
         run = self._run
         run.transcript.rounds = max(run.transcript.rounds, depth)
         run.transcript.sent(self.me, type(message).__name__, len(data))
         run.observer.sent(self.me, to, data)
         run.tell(f"{self.me}: {type(message).__name__}")
-        run.carry(self.me, to, Frame(data, depth, run.meter.now(self.me) if run.meter else 0.0))
+        run.carry(
+            self.me, to, Frame(Received(self.me, data), depth, run.meter.now(self.me) if run.meter else 0.0)
+        )
         if self._sent % 64 == 0:
             await asyncio.sleep(0)  # a role with many peers lets the others work
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from atoll.runtime.inbox import Event, Left
 from atoll.runtime.local.faults import Faults
 from atoll.study.address import Address
 
@@ -16,12 +17,17 @@ PerLink = float | Mapping[tuple[str, str], float]
 
 
 class Frame(NamedTuple):
-    """One message on its way; ``depth`` counts the messages that had to come before it."""
+    """One event on its way; ``depth`` counts the messages that had to come before it."""
 
-    data: bytes
-    depth: int
+    event: Event
+    depth: int = 0
     at: float = 0.0
     """When it left, and then when it arrives, by the clocks of a metered run."""
+
+    @property
+    def size(self) -> int:
+        """Bytes on the link."""
+        return 0 if isinstance(self.event, Left) else len(self.event.data)
 
 
 Deliver = Callable[[Frame], None]
@@ -56,7 +62,7 @@ class Link:
         now = asyncio.get_running_loop().time()
         self._free_at = max(now, self._free_at)
         if self._bandwidth:
-            self._free_at += len(frame.data) / self._bandwidth
+            self._free_at += frame.size / self._bandwidth
         return self._free_at - now + self._latency
 
 
@@ -66,7 +72,7 @@ class ClockLink(Link):
     def send(self, frame: Frame) -> None:
         self._free_at = max(frame.at, self._free_at)
         if self._bandwidth:
-            self._free_at += len(frame.data) / self._bandwidth
+            self._free_at += frame.size / self._bandwidth
         self._deliver(frame._replace(at=self._free_at + self._latency))
 
 

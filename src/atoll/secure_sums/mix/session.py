@@ -19,7 +19,6 @@ whose ciphertext is whose. ``blind = false`` is the letter of the paper, to comp
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
@@ -31,7 +30,7 @@ from atoll import fixedpoint, randomness
 from atoll.codec import Message
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Accumulator, Limbs
-from atoll.network import Network, Record, bind
+from atoll.network import Network, Record
 from atoll.secure_sums.base import (
     BLOCK_VALUES,
     Cost,
@@ -317,9 +316,6 @@ class Mix(SecureSum):
             if number not in waiting or before[number] != sender:
                 raise MessageError(f"{sender} sent a batch of order {number}, which is not due from it")
             waiting.remove(number)
-            # A role that runs again shuffles no other batch in the same way: the two would show how.
-            digest = await self.net.compute(_digest, message.items)
-            bind(self.record, f"{self.session}/{name}/batch {number}", digest)
             batch = await self.net.compute(
                 self._stripped, message.items, n, chains, number, wrapped[number], name, seed
             )
@@ -412,14 +408,6 @@ class Mix(SecureSum):
             return added_up(self._form.read(message.items, self._private, hop, n), n)
         except MessageError as error:
             raise MessageError(f"after the last hop ({sender}): {error.message}") from None
-
-
-def _digest(items: Batch) -> bytes:
-    digest = hashlib.sha256()
-    for item in items:
-        digest.update(len(item).to_bytes(8, "little"))
-        digest.update(item)
-    return digest.digest()
 
 
 def _block_values(contributors: int, segments: int) -> int:

@@ -78,9 +78,9 @@ def test_a_batch_is_cut_between_ciphertexts_only(secret):
 def test_an_island_with_a_ledger_refuses_the_published_form():
     example = dpdpca("paillier", calibration="paper")
     with Ledger() as ledger:
-        example.islands["island-2"].ledger = ledger
+        example = example._replace(ledgers={"island-2": ledger})
         with pytest.raises(PrivacyError, match=r"island-2: calibration='paper' keeps no privacy promise"):
-            run_study(example.study, example.islands)
+            run_study(example.study, example.own)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_an_island_with_a_ledger_refuses_the_published_form():
 def test_what_the_published_form_cannot_do_is_refused(options, said):
     example = dpdpca(**({"secure_sum": "paillier", "calibration": "paper"} | options))
     with pytest.raises((StudyError, ValueError), match=said):
-        run_study(example.study, example.islands)
+        run_study(example.study, example.own)
 
 
 def test_owners_leave_each_other_room_for_2_to_the_24_rows(secret):

@@ -106,7 +106,7 @@ def test_a_second_session_draws_another_rotation(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(protocol, "strict", refused)
     example = sfpca(recipe="strict")
     with pytest.raises(CertificateRefused):
-        run_study(example.study, example.islands)
+        run_study(example.study, example.own)
     assert len(seeds) == len(example.islands)
     drawn = [seed for both in seeds.values() for seed in both]
     assert len(drawn) == len(set(drawn)) == 2 * len(example.islands)

@@ -30,7 +30,7 @@ def said(example: Example, role: str) -> str:
 def test_all_components_give_mean_and_covariance_and_the_review_says_so(n_components: int | None) -> None:
     columns = ("age", "dose", "weight", "stay")
     example = sfpca(n_components=n_components, columns=columns, digits="full")
-    result = run_study(example.study, example.islands).result
+    result = run_study(example.study, example.own).result
     W = result["components"]
     X = np.vstack([island.features(columns) for island in example.islands.values()])
     np.testing.assert_allclose(W.T @ result["offset"], X.mean(axis=0), atol=1e-9)

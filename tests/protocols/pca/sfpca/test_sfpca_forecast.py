@@ -246,7 +246,7 @@ def test_processor_time_is_predicted(measured: tuple[rates.Rates, str], recipe: 
     """Within a factor of three, because other work may run on the machine meanwhile."""
     example = sfpca(recipe=recipe)
     engine = LocalEngine(one_at_a_time=True)
-    costs = [run_study(example.study, example.islands, engine=engine).result.transcript for _ in range(2)]
+    costs = [run_study(example.study, example.own, engine=engine).result.transcript for _ in range(2)]
     providers = [
         min(cost.roles[role].cpu_seconds for cost in costs)
         for role in costs[0].roles

@@ -32,8 +32,9 @@ from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs, direct, joint_rotation
 from atoll.protocols.pca.sfpca.recipes.strict import strict
 from atoll.review.study import review_study
+from atoll.runtime.engine import Observer
 from atoll.runtime.execute import run_study
-from atoll.runtime.local.engine import LocalEngine, Observer
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -80,7 +81,7 @@ def longer(example: Example, *rows: int) -> Example:
 )
 def test_messages_and_rounds_are_exact_and_bytes_close(example: Example) -> None:
     expected = forecast(example.study, Circumstances(4, rows_of(example)))[0]
-    transcript = run_study(example.study, example.islands).result.transcript
+    transcript = run_study(example.study, example.own).result.transcript
     assert expected.messages == transcript.messages
     assert expected.rounds == transcript.rounds
     sent = max(cost.bytes_sent for role, cost in transcript.roles.items() if role.endswith("/provider"))
@@ -172,7 +173,7 @@ def test_all_components_are_direct_in_disclosure_forecast_and_run() -> None:
     assert "all eigenvalues of the joint covariance" in said
     assert "certifies" not in said
     assert "first try" not in said
-    result = run_study(example.study, example.islands).result
+    result = run_study(example.study, example.own).result
     assert result["certificate"]["recipe"] == "direct"
     assert result["components"].shape == (10, 60)
 
@@ -184,7 +185,7 @@ def test_all_components_of_many_columns_are_refused_by_forecast_and_run_alike() 
         with pytest.raises(ParameterError, match=refused):
             forecast(example.study, Circumstances(300, rows))
     with pytest.raises(ParameterError, match=refused):
-        run_study(example.study, example.islands)
+        run_study(example.study, example.own)
 
 
 def test_a_strict_recipe_says_its_second_try_also_for_all_components() -> None:
@@ -201,7 +202,7 @@ def test_more_components_than_rows_can_have_are_refused_before_keys_exist(column
     refused = "10 rows do not have 10 components: around their mean they span 9 dimensions at most"
     sent = Sent(example.study)
     with pytest.raises(ParameterError, match=refused) as error:
-        LocalEngine().run(protocol_of("sfpca"), example.study, example.islands, observer=sent)
+        LocalEngine().run(protocol_of("sfpca"), example.study, example.own, observer=sent)
     assert error.value.hint == f"n_components=9 or fewer{also}"
     assert sent.kinds == {"Columns", "AgreedColumns", "RowCount"}
     with pytest.raises(ParameterError, match=refused):

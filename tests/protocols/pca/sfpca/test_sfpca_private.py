@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.contract.test_roles import tapped
 from tests.support.examples import private_sfpca, table
 from tests.support.sfpca_runs import encrypted, simulated
+from tests.support.taps import tapped
 
 from atoll.codec import Decoder
 from atoll.crypto.hazmat import product as go
+from atoll.data.island import Chosen, Island
 from atoll.errors import RangeOverflow
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
@@ -40,6 +41,11 @@ BLOCKS = [table(30, 4, seed) for seed in range(3)]
 ROWS = sum(map(len, BLOCKS))
 
 
+def whole(block: np.ndarray) -> Chosen:
+    island = Island.from_array(block)
+    return island.chosen(island.columns)
+
+
 def plan(**options: Any) -> dp.Plan:
     chosen: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "neighbours": "replace"}
     return dp.Plan(4, 16.0, crowd=Crowd(3, 1), **(chosen | options))
@@ -48,7 +54,8 @@ def plan(**options: Any) -> dp.Plan:
 def own_parts(chosen: dp.Plan, run: Rehearsal, seed: bytes, noisy: Noisy) -> list[Moments]:
     """Every provider's moments, with the noise that the rehearsal drew for it."""
     return [
-        noisy_moments(chosen, block, run.centre, derive(seed, i), noisy) for i, block in enumerate(BLOCKS)
+        noisy_moments(chosen, whole(block), run.centre, derive(seed, i), noisy)
+        for i, block in enumerate(BLOCKS)
     ]
 
 
@@ -57,7 +64,8 @@ def simulate(chosen: dp.Plan, seed: bytes) -> tuple[Found, Rehearsal, Noisy, Any
     noisy = noisy_matrix(chosen, run.centre, ROWS)
     moments = total_moments(own_parts(chosen, run, seed, noisy))
     machine = simulated(3)
-    inputs = Inputs(ROWS, 4, ("a", "b", "c"), "everybody", moments, fresh_seed())
+    names = ("a", "b", "c")
+    inputs = Inputs(ROWS, 4, names, "simulated", moments, fresh_seed(), plays=names)
     return asyncio.run(private_direct(machine, inputs, 2, noisy)), run, noisy, machine
 
 
@@ -128,7 +136,7 @@ def test_a_provider_checks_its_own_matrix_against_the_bound() -> None:
     run = rehearse(chosen, BLOCKS, seed)
     noisy = noisy_matrix(chosen, run.centre, ROWS)
     with pytest.raises(RangeOverflow, match="no number was sent"):
-        noisy_moments(chosen, BLOCKS[0], run.centre, seed, noisy._replace(exponent=noisy.exponent - 8))
+        noisy_moments(chosen, whole(BLOCKS[0]), run.centre, seed, noisy._replace(exponent=noisy.exponent - 8))
 
 
 def test_the_bound_of_a_providers_matrix_is_the_power_of_two_itself() -> None:

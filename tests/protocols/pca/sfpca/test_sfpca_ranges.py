@@ -26,7 +26,7 @@ def test_every_value_inside_the_bounds_is_accepted(a: float, b: float, at: float
     X = np.array([[low], [between], [high]])
     declared = ranges.declared(((low, high),), ["a"])
     assert declared is not None
-    declared.check(X, Island.from_array(X, name="north"), ["a"])
+    declared.check(Island.from_array(X, name="north", columns=["a"]).chosen(["a"]))
     exponent, centre = declared.range()
     on_grid(X - centre, exponent, 60)
     # And no power of two is wasted.

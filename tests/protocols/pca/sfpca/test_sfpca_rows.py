@@ -33,7 +33,7 @@ def product(blocks: list[np.ndarray], P: np.ndarray, policy: str = "default") ->
     exponent = exponent_of(X)
     moments = total_moments([own_moments(b, exponent, True) for b in blocks])
     names, sizes = tuple(f"p{i}" for i in range(len(blocks))), tuple(map(len, blocks))
-    inputs = Inputs(len(X), X.shape[1], names, "everybody", moments, b"", sizes)
+    inputs = Inputs(len(X), X.shape[1], names, "simulated", moments, b"", sizes, plays=names)
     machine, chosen = simulated(len(blocks)), POLICIES[policy]
 
     async def run() -> tuple[np.ndarray, RowCovariance]:

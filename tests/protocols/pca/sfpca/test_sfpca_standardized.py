@@ -64,7 +64,10 @@ def in_range(X: np.ndarray) -> np.ndarray:
 def run(X: np.ndarray, k: int, recipe: str, parties: int = 3) -> tuple[Found, np.ndarray, Seen]:
     machine = Seen(parties, np.random.default_rng(0).random)
     moments = exact_moments(on_grid(in_range(X), 0, DATA_FRACTION))
-    inputs = Inputs(len(X), X.shape[1], ("a", "b"), "everybody", moments, fresh_seed(), standardize=True)
+    names = ("a", "b")
+    inputs = Inputs(
+        len(X), X.shape[1], names, "simulated", moments, fresh_seed(), standardize=True, plays=names
+    )
 
     async def whole() -> tuple[Found, Any]:
         done = (
@@ -180,9 +183,9 @@ def test_groups_of_columns_are_put_together_in_order() -> None:
 def test_every_column_has_its_own_range() -> None:
     X = np.array([[0.0, -3.0, 1e-30, 4.0], [0.0, 1.0, 0.0, 0.1]])
     island = Island.from_array(X, name="north")
-    levels = ranges.exceeded(X, island, bytes(32), by_column=True)
+    levels = ranges.exceeded(island.chosen(island.columns), bytes(32), by_column=True)
     assert ranges.smallest_covers(levels) == (-64, 2, -64, 2)
-    assert ranges.smallest_covers(ranges.exceeded(X, island, bytes(32))) == (2,)
+    assert ranges.smallest_covers(ranges.exceeded(island.chosen(island.columns), bytes(32))) == (2,)
     declared = ranges.declared(((0.0, 7.0), (1.0, 1.0), (-0.5, 0.5)), ["a", "b", "c"])
     assert declared is not None
     table = np.array([[0.0, 1.0, -0.5], [7.0, 1.0, 0.5]])

@@ -29,15 +29,16 @@ from atoll.codec import Message
 from atoll.crypto.hazmat import ciphertexts
 from atoll.crypto.hazmat.packing import Layout, integers_from_limbs, limbs_from_integers
 from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Matrix
 from atoll.errors import DataError, MessageError, RangeOverflow
 from atoll.network import Network, Record
 from atoll.privacy import grid, paper_forms
 from atoll.protocols import handshake
 from atoll.protocols.booking import refuse_ledger
+from atoll.protocols.own import Own
 from atoll.protocols.pca.decompose import Decomposition, decompose
 from atoll.protocols.pca.dpdpca.terms import DATA_USER, OWNER, PROXY, DPDPCAParameters
-from atoll.protocols.pca.private_release import checked_rows
+from atoll.protocols.pca.private_release import checked
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -247,10 +248,11 @@ def _integers(secret: SecretKey, batch: bytes) -> list[int]:
 # ---- roles ----
 
 
-async def owner(net: Network, study: Study, island: Island, record: Record, p: DPDPCAParameters) -> None:
-    refuse_ledger(island)
+async def owner(net: Network, study: Study, own: Own, record: Record, p: DPDPCAParameters) -> None:
+    refuse_ledger(own)
+    island = own.table
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
-    X = checked_rows(island.features(agreed.names), island, agreed.names)
+    X = checked(island.chosen(agreed.names)).whole()  # the paper's form is for small tables
     key = PublicKey.from_bytes((await net.receive(UserKey, study.the(DATA_USER))).key)
     seed = record("paper/encrypt", randomness.fresh_seed)
     share = await net.compute(gen_share, key, X, len(study.who(OWNER)), p, seed)

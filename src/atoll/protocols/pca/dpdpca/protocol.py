@@ -22,13 +22,13 @@ around that centre, so that the released matrix has the sensitivity that its noi
 from __future__ import annotations
 
 from atoll import fixedpoint, secure_sums
-from atoll.data.island import Island
 from atoll.errors import ParameterError, StudyError
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Expectation, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components
@@ -78,32 +78,31 @@ def plan_of(study: Study, p: DPDPCAParameters, features: int) -> dp.Plan:
 # ---- roles ----
 
 
-async def owner(net: Network, study: Study, island: Island, record: Record) -> Learned:
+async def owner(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, user = study.read_parameters(DPDPCAParameters), study.the(DATA_USER)
     if p.calibration == "paper":
-        await paper.owner(net, study, island, record, p)
+        await paper.owner(net, study, own, record, p)
         return learned(study, net.me, OUTPUTS, await receive_released(net, study, user))
-    with private.booking(study, asked(p), len(study.who(OWNER)), island, record) as booked:
-        return await _private_owner(net, study, island, record, booked)
+    with private.booking(study, asked(p), len(study.who(OWNER)), own, record) as booked:
+        return await _private_owner(net, study, own, record, booked)
 
 
-async def _private_owner(
-    net: Network, study: Study, island: Island, record: Record, booked: Booking
-) -> Learned:
+async def _private_owner(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, owners, user = study.read_parameters(DPDPCAParameters), study.who(OWNER), study.the(DATA_USER)
+    island = own.table
     agreed = await handshake.announce(net, island, study.the(PROXY), p.columns, None)
-    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    table = private.checked(island.chosen(agreed.names))
     plan = plan_of(study, p, len(agreed.names))
-    capacity = private_pairs.checked_capacity(plan, X, island)
+    capacity = private_pairs.checked_capacity(plan, island)
     sums = private.open_session(net, study, record, plan, owners, user, study.the(PROXY))
     await sums.open()
     # R^l, v^l and N^l, each with its share of G'  (Alg 1, l.1 and l.8)
-    centre = await private.contribute(net, sums, plan, X, user, record, booked, capacity)
+    centre = await private.contribute(net, sums, plan, table, user, record, booked, capacity)
     known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, user, agreed.names))
 
 
-async def proxy(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def proxy(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, owners, user = study.read_parameters(DPDPCAParameters), study.who(OWNER), study.the(DATA_USER)
     if p.calibration == "paper":
         return Learned({}, {"n_samples": await paper.proxy(net, study, record, p)})
@@ -118,7 +117,7 @@ async def proxy(net: Network, study: Study, island: Island | None, record: Recor
     return Learned()
 
 
-async def data_user(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def data_user(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, owners = study.read_parameters(DPDPCAParameters), study.who(OWNER)
     if p.calibration == "paper":
         return await _paper_user(net, study, record, p)

@@ -10,12 +10,12 @@ Learns: the server noisy sums; providers the private centre; consumers what is r
 from __future__ import annotations
 
 from atoll import fixedpoint, secure_sums
-from atoll.data.island import Island
 from atoll.errors import ParameterError, StudyError
 from atoll.network import Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Expectation, Learned, PrivacyTerms, learned
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components
@@ -38,20 +38,20 @@ from atoll.study.model import Study
 async def provider(
     net: Network,
     study: Study,
-    island: Island,
+    own: Own,
     record: Record,
     asked: Private,
     columns: tuple[str, ...] | None,
     label: str | None,
 ) -> Learned:
-    with private.booking(study, asked, len(study.who(PROVIDER)), island, record) as booked:
-        return await _provider(net, study, island, record, asked, columns, label, booked)
+    with private.booking(study, asked, len(study.who(PROVIDER)), own, record) as booked:
+        return await _provider(net, study, own, record, asked, columns, label, booked)
 
 
 async def _provider(
     net: Network,
     study: Study,
-    island: Island,
+    own: Own,
     record: Record,
     asked: Private,
     columns: tuple[str, ...] | None,
@@ -59,13 +59,14 @@ async def _provider(
     booked: Booking,
 ) -> Learned:
     providers, server = study.who(PROVIDER), study.the(SERVER)
+    island = own.table
     agreed = await handshake.announce(net, island, server, columns, label)
-    X = private.checked_rows(island.features(agreed.names), island, agreed.names)
+    table = private.checked(island.chosen(agreed.names))
     plan = private.plan_of(study, asked, len(providers), len(agreed.names))
-    capacity = private_pairs.checked_capacity(plan, X, island)
+    capacity = private_pairs.checked_capacity(plan, island)
     sums = private.open_session(net, study, record, plan, providers, server)
     await sums.open()
-    centre = await private.contribute(net, sums, plan, X, server, record, booked, capacity)
+    centre = await private.contribute(net, sums, plan, table, server, record, booked, capacity)
     known = private.centre_known(centre)
     return learned(study, net.me, OUTPUTS, known | await receive_released(net, study, server, agreed.names))
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
@@ -47,6 +47,7 @@ from atoll.protocols.base import (
     learned,
 )
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca.decompose import (
     Decomposition,
     check_components,
@@ -170,27 +171,26 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 # ---- roles ----
 
 
-async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
+async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p = study.read_parameters(PPPCAParameters)
     if (asked := _asked(p)) is not None:
-        return await private.provider(net, study, island, record, asked, p.columns, p.label)
-    with Booking(study, island, record, None) as booked:
-        return await _exact_provider(net, study, island, record, booked)
+        return await private.provider(net, study, own, record, asked, p.columns, p.label)
+    with Booking(study, own, record, None) as booked:
+        return await _exact_provider(net, study, own, record, booked)
 
 
-async def _exact_provider(
-    net: Network, study: Study, island: Island, record: Record, booked: Booking
-) -> Learned:
+async def _exact_provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
+    island = own.table
     agreed = await handshake.announce(net, island, server, p.columns, p.label)
     if p.columns is None:  # else the study says them
         told = (agreed.names, agreed.named)
         await compare(net, "the columns", told, study.who(PROVIDER), may_leave=may_leave(study))
-    X = island.features(agreed.names)
-    local = await net.compute(moments, X, island, agreed.names)
+    table = island.chosen(agreed.names)
+    local = await net.compute(moments, table)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
-    await booked.settle_exact(net, X)
+    await booked.settle_exact(net, table)
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave
@@ -205,7 +205,9 @@ async def _exact_provider(
         columns = agreed.names if agreed.named else None
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
         for consumer_address in _score_receivers(study):
-            scores = await net.compute(project, X, joint.mean, T.components, T.scale)  # Alg 2, l.9
+            scores = await net.compute(
+                project, table.whole(), joint.mean, T.components, T.scale
+            )  # Alg 2, l.9
             await net.send(consumer_address, labelled(scores, island, p.label))
     if study.releases("explained_variance", net.me):
         variances = await net.receive(Variances, server)
@@ -214,7 +216,7 @@ async def _exact_provider(
     return learned(study, net.me, OUTPUTS, known)
 
 
-async def server(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def server(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
     if (asked := _asked(p)) is not None:
         return await private.server(net, study, record, asked, p.columns, p.n_components)
@@ -249,7 +251,7 @@ async def server(net: Network, study: Study, island: Island | None, record: Reco
     return learned(study, net.me, OUTPUTS, known)
 
 
-async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
     known = await receive_released(net, study, study.the(SERVER))
     if study.releases("scores", net.me):
         providers = await _participants(net, study)

@@ -39,7 +39,11 @@ _SCALES_FROM_SCORES = (
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
     p = study.read_parameters(SFPCAParameters)
-    said = [*_columns(study), *_set_up(), *(_range(study, p) if p.epsilon is None else _centre(study))]
+    said = [
+        *_columns(study),
+        *set_up(),
+        *(_range(study, p) if p.epsilon is None else _centre(study)),
+    ]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p)
     said += _outputs(study, p) + _all_components(study, p)
@@ -64,13 +68,15 @@ def protection(study: Study) -> Protection:
 
 
 def _columns(study: Study) -> list[Disclosure]:
+    own = Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,))
     if study.partition == VERTICAL:
         words = "the names of all islands' columns, and whose they are"
-        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,))]
-    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,))]
+        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,)), own]
+    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)), own]
 
 
-def _set_up() -> list[Disclosure]:
+def set_up() -> list[Disclosure]:
+    """What row counts, keys and products show."""
     hidden = "ciphertexts and parts of keys: nothing while one provider keeps its part of the key"
     return [
         Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,)),
@@ -92,7 +98,6 @@ def _set_up() -> list[Disclosure]:
             "told two providers different things or added up wrongly",
             (Compared,),
         ),
-        Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,)),
         Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),
         Disclosure(
             COORDINATOR,

@@ -2,28 +2,29 @@
 
 A study that releases ``encrypted`` ends with every provider and the coordinator keeping its share of
 components and offset; any share is random without the last one, and the session's keys are thrown away.
-A later step is a protocol of its own among the same roles: it makes new keys and encrypts the same shares
-under them (to project rows), or adds the shares up (to open). Shares are never refreshed in between, so a
-second opening sends the same bytes as the first.
+A later step is a protocol of its own among the same roles, each of which is handed the share that it kept:
+it makes new keys and encrypts the same shares under them (to project rows), or adds the shares up (to open).
+Shares are never refreshed in between, so a second opening sends the same bytes as the first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from atoll import codec
 from atoll.data.island import Island, Matrix
-from atoll.errors import MessageError, SchemaError
-from atoll.network import Network, Record
+from atoll.errors import MessageError, RunError, SchemaError
+from atoll.network import Compared, Network, Record
 from atoll.protocols.agreement import compare
-from atoll.protocols.base import Learned, Outputs, Protocol, learned
+from atoll.protocols.base import Disclosure, Learned, Outputs, Protocol, learned
 from atoll.protocols.checked import check_counts
+from atoll.protocols.own import Own
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca import messages, protocol
+from atoll.protocols.pca.sfpca.disclosure import set_up
 from atoll.protocols.pca.sfpca.kept import Kept
 from atoll.protocols.pca.sfpca.messages import RowCount, RowCounts
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, LATER
@@ -34,6 +35,7 @@ from atoll.protocols.pca.sfpca.recipes.direct import Found
 from atoll.protocols.pca.sfpca.recipes.moments import on_grid
 from atoll.protocols.pca.sfpca.releases import own_scores, release_model
 from atoll.protocols.pca.sfpca.scores import ROW_FRACTION
+from atoll.secret_matrices import messages as machines
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import Shared
 from atoll.study.address import Address
@@ -44,13 +46,6 @@ class LaterParameters(Parameters, frozen=True):
     """``session``: the session whose shares are used, in hexadecimal digits."""
 
     session: str
-
-
-class _Shares(dict[Address, bytes]):
-    """Every role's share: together they are the components, so that none is ever printed."""
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} shares>"
 
 
 def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, ...]]) -> Study:
@@ -68,33 +63,15 @@ def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, .
     )
 
 
-def later(shares: Mapping[Address, bytes], *, with_rows: bool) -> Protocol:
-    """The protocol of a later step, with rows to project or without; each role uses its own share only."""
-    hidden = _Shares(shares)
-    outputs = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
-    return Protocol(
-        name=LATER,
-        title="a later step on shared components (SF-PCA)",
-        roles={PROVIDER: partial(_provider, hidden), COORDINATOR: partial(_coordinator, hidden)},
-        data_roles=frozenset({PROVIDER}) if with_rows else frozenset(),
-        single_roles=frozenset({COORDINATOR}),
-        messages=messages.MESSAGES,
-        parameters=LaterParameters,
-        outputs=outputs,
-        learns=lambda _: [],
-        adversary=protocol.PROTOCOL.adversary,
-        uses_sum=False,
-    )
+OUTPUTS = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
 
 
 # ---- roles ----
 
 
-async def _provider(
-    shares: Mapping[Address, bytes], net: Network, study: Study, island: Island | None, record: Record
-) -> Learned:
-    kept, hub = own_share(shares, study, net.me), study.the(COORDINATOR)
-    X = checked_rows(island, kept) if island is not None and study.releases("scores", net.me) else None
+async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    kept, hub = own_share(own, study, net.me), study.the(COORDINATOR)
+    X = checked_rows(own.table, kept) if study.releases("scores", net.me) else None
     machine = roles.Provider(net, record, study.digest, hub, study.who(PROVIDER))
     rows: tuple[int, ...] = ()
     if study.receivers("scores"):
@@ -106,10 +83,8 @@ async def _provider(
     return await _steps(study, machine, kept, rows, X)
 
 
-async def _coordinator(
-    shares: Mapping[Address, bytes], net: Network, study: Study, island: Island | None, record: Record
-) -> Learned:
-    kept, providers = own_share(shares, study, net.me), study.who(PROVIDER)
+async def coordinator(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    kept, providers = own_share(own, study, net.me), study.who(PROVIDER)
     machine = roles.Coordinator(net, record, study.digest, net.me, providers)
     rows: tuple[int, ...] = ()
     if study.receivers("scores"):
@@ -136,15 +111,19 @@ async def _steps(
     if study.receivers("scores"):
         known |= await own_scores(study, machine, public, found, X)
     await machine.check(last=True)
-    return learned(study, machine.net.me, protocol.OUTPUTS, known)
+    return learned(study, machine.net.me, OUTPUTS, known)
 
 
 # ---- steps ----
 
 
-def own_share(shares: Mapping[Address, bytes], study: Study, me: Address) -> Kept:
+def own_share(own: Own, study: Study, me: Address) -> Kept:
     """This role's share, which must be one of the session that the study names."""
-    kept: Kept = codec.decode(shares[me], Kept)
+    if me.role not in own.kept:
+        raise RunError(
+            f"{me} has no share", hint="every role brings the share that it kept of the fitted run"
+        )
+    kept: Kept = codec.decode(own.kept[me.role], Kept)
     if kept.session.hex() != study.read_parameters(LaterParameters).session or kept.holder != str(me):
         raise MessageError("a kept share belongs to another session or another role")
     return kept
@@ -157,8 +136,9 @@ def checked_rows(island: Island, kept: Kept) -> Matrix:
             f"{island.name}: the columns are not those of the components",
             hint=f"{len(kept.columns)} columns, as in the islands that were fitted",
         )
-    X = island.features(kept.columns if kept.named else island.columns)
-    check_table(X, island, kept.columns)
+    table = island.chosen(kept.columns if kept.named else island.columns)
+    check_table(table)
+    X = table.whole()
     on_grid(X - np.array(kept.centre), kept.exponent, ROW_FRACTION)
     return X
 
@@ -178,3 +158,39 @@ def restored(kept: Kept, providers: frozenset[str]) -> Found:
         0.0,
         Certificate(0.0, 0.0),
     )
+
+
+# ---- who learns what ----
+
+
+def learns(study: Study) -> list[Disclosure]:
+    """Who learns what, from which messages."""
+    said = set_up() if study.receivers("scores") else []
+    for output, words in (
+        ("components", "the principal components, and their product with the mean of each column"),
+        ("scores", "the projections of its own rows"),
+    ):
+        for role in dict.fromkeys(address.role for address in study.receivers(output)):
+            said.append(Disclosure(role, words, (machines.ReleasedShare,)))
+    if study.receivers("scores"):
+        solved = (
+            "an island that projects more independent rows than columns can solve them for the components"
+        )
+        said.append(Disclosure(PROVIDER, solved))
+    return said
+
+
+PROTOCOL = Protocol(
+    name=LATER,
+    title="a later step on shared components (SF-PCA)",
+    roles={PROVIDER: provider, COORDINATOR: coordinator},
+    data_roles=frozenset({PROVIDER}),
+    reads_table=lambda study, address: study.releases("scores", address),
+    single_roles=frozenset({COORDINATOR}),
+    messages=(*messages.MESSAGES, Compared),
+    parameters=LaterParameters,
+    outputs=OUTPUTS,
+    learns=learns,
+    adversary=protocol.PROTOCOL.adversary,
+    uses_sum=False,
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from atoll.data.island import Matrix
+from atoll.data.island import Chosen
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca import schema
 from atoll.protocols.pca.sfpca.private import Noisy
@@ -56,25 +56,24 @@ class Held(NamedTuple):
         return f"Held({self.moments!r})"  # deviations are rows
 
 
-def own_sums(X: Matrix, public: Public, own: slice, exact: bool) -> Held:
+def own_sums(table: Chosen, public: Public, own: slice, exact: bool) -> Held:
     """A provider's own sums, on the public grid."""
     if not public.widths:
         keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
-        return Held(own_moments(X, public.range, exact, keep_rows))
-    A = on_grid(X - public.range.centre[own], public.range.exponent, DATA_FRACTION)
+        return Held(own_moments(table, public.range, exact, keep_rows))
+    # Products with others' columns need all rows at once.
+    A = on_grid(table.whole() - public.range.centre[own], public.range.exponent, DATA_FRACTION)
     return Held(*own_columns(A, own.start, len(public.columns)))
 
 
-def own_moments(X: Matrix, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
+def own_moments(table: Chosen, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
     """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
     of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
     if keep_rows:
         of_piece = row_moments
-    parts = [
-        of_piece(on_grid(X[start : start + step] - range_.centre, range_.exponent, DATA_FRACTION))
-        for start in range(0, len(X), step)
-    ]
-    rows = Rows(X, range_.centre, range_.exponent) if keep_rows else None
+    parts = (of_piece(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION)) for X in table.blocks(step))
+    # Few rows of many columns are multiplied as they are.
+    rows = Rows(table.whole(), range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Chosen, Matrix
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
@@ -29,6 +29,7 @@ from atoll.privacy import grid, tails
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import PrivacyTerms
 from atoll.protocols.booking import Booking
+from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as release
 from atoll.protocols.pca.private_release import RECORDED_NOISE, Private
 from atoll.protocols.pca.released import PROVIDER
@@ -122,9 +123,9 @@ def range_exponent(plan: dp.Plan) -> int:
 # ---- steps ----
 
 
-def noisy_moments(plan: dp.Plan, X: Matrix, centre: dp.Centre, seed: bytes, noisy: Noisy) -> Moments:
+def noisy_moments(plan: dp.Plan, table: Chosen, centre: dp.Centre, seed: bytes, noisy: Noisy) -> Moments:
     """A provider's second moments with its noise share, and its rows' part of the centre."""
-    triangle = release.noisy_integers(plan, plan.moments, X, centre, seed)
+    triangle = release.noisy_integers(plan, plan.moments, table.blocks, centre, seed)
     full = grid.unpack_triangle(triangle, plan.features)
     if not np.linalg.norm(full) <= 2.0**noisy.exponent:
         raise RangeOverflow("the noise is beyond the bound that masks are made for; no number was sent")
@@ -134,8 +135,8 @@ def noisy_moments(plan: dp.Plan, X: Matrix, centre: dp.Centre, seed: bytes, nois
     G += G.T
     G[np.diag_indices(plan.features)] = triangle[: plan.features]
     point = np.rint(np.ldexp(centre.point, DATA_FRACTION - range_exponent(plan)))
-    u = np.array([len(X) * int(v) for v in point], dtype=object)
-    return Moments(len(X), u, int(triangle[: plan.features].sum()), G)
+    u = np.array([table.n_rows * int(v) for v in point], dtype=object)
+    return Moments(table.n_rows, u, int(triangle[: plan.features].sum()), G)
 
 
 async def private_direct(machine: Machine, inputs: Inputs, k: int, noisy: Noisy) -> Found:
@@ -156,29 +157,44 @@ async def private_direct(machine: Machine, inputs: Inputs, k: int, noisy: Noisy)
 # ---- what the roles do before the first encryption ----
 
 
-def booking(study: Study, island: Island, record: Record) -> Booking:
+def booking(study: Study, own: Own, record: Record) -> Booking:
     """The provider's ledger; without an epsilon the release is booked as exact."""
     wanted = asked(study.read_parameters(SFPCAParameters), 1.0)
     if wanted is None:
-        return Booking(study, island, record, None)
-    return release.booking(study, wanted, len(study.who(PROVIDER)), island, record)
+        return Booking(study, own, record, None)
+    return release.booking(study, wanted, len(study.who(PROVIDER)), own, record)
 
 
 async def provide(
-    net: Network, study: Study, record: Record, booked: Booking, X: Matrix, columns: tuple[str, ...], n: int
+    net: Network,
+    study: Study,
+    record: Record,
+    booked: Booking,
+    table: Chosen,
+    columns: tuple[str, ...],
+    n: int,
 ) -> Prepared:
     """A provider's part: each stage is settled in its ledger before its noisy value leaves."""
     plan, middle = plan_of(study, columns)
-    own = await net.compute(grid.checked_rows, X - middle, plan.features)  # refused before it is paid for
+    moved = table._replace(units=lambda X: X - middle)
+    await net.compute(_check_size, plan, moved)  # refused before it is paid for
     sums = _session(net, study, record, plan)
     await sums.open()
-    await booked.made_from(net, X)
+    await booked.made_from(net, table)
     seed = record(RECORDED_NOISE, fresh_seed)
-    centre = await release.contribute_centre(net, sums, plan, own, study.the(COORDINATOR), seed, booked)
+    centre = await release.contribute_centre(
+        net, sums, plan, moved.blocks, study.the(COORDINATOR), seed, booked
+    )
     noisy = noisy_matrix(plan, centre, n)
-    moments = await net.compute(noisy_moments, plan, own, centre, seed, noisy)
+    moments = await net.compute(noisy_moments, plan, moved, centre, seed, noisy)
     booked.settle(plan.moments.name)
     return Prepared(Range(range_exponent(plan), middle), noisy, moments)
+
+
+def _check_size(plan: dp.Plan, table: Chosen) -> None:
+    grid.check_size(table.n_rows, table.island.name)
+    for X in table.blocks():
+        grid.checked_rows(X, plan.features)
 
 
 async def coordinate(

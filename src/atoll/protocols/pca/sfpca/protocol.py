@@ -20,12 +20,12 @@ are the same roles and steps, and each party subtracts its own means.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from atoll import secure_sums
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Chosen
 from atoll.errors import CertificateRefused
 from atoll.network import Compared, Network, Record
 from atoll.protocols import handshake
@@ -33,6 +33,7 @@ from atoll.protocols.agreement import compare
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.booking import Booking
 from atoll.protocols.checked import check_number, refuse
+from atoll.protocols.own import Own
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
 from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema
@@ -111,53 +112,55 @@ OUTPUTS = {
 # ---- roles ----
 
 
-async def provider(net: Network, study: Study, island: Island, record: Record) -> Learned:
-    with private.booking(study, island, record) as booked:  # refuses before anything leaves
-        return await _provider(net, study, island, record, booked)
+async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    with private.booking(study, own, record) as booked:  # refuses before anything leaves
+        return await _provider(net, study, own, record, booked)
 
 
-async def _provider(net: Network, study: Study, island: Island, record: Record, booked: Booking) -> Learned:
+async def _provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
-    spending = None if booked.exact else booked
+    island, spending = own.table, None if booked.exact else booked
     agreed, names = await schema.announce(net, study, island, p.columns)
-    X = island.features(names)
-    await net.compute(ranges.check_table, X, island, names)
-    bounds, own = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
+    table = island.chosen(names)
+    await net.compute(ranges.check_table, table)
+    bounds, place = ranges.declared(p.bounds, agreed.names), schema.own_place(study, net.me, agreed.widths)
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
-        bounds.of(own).check(X, island, names)
-    await booked.settle_exact(net, X)
-    await net.send(hub, RowCount(len(X)))
-    rows = await schema.receive_counts(net, study, len(X), agreed)
+        bounds.of(place).check(table)
+    await booked.settle_exact(net, table)
+    await net.send(hub, RowCount(table.n_rows))
+    rows = await schema.receive_counts(net, study, table.n_rows, agreed)
     m = len(agreed.names)
     k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
     exact = p.standardize or attempts(p, k, m) == ("direct",)
     if spending is None:
         opened: tuple[int, ...] = ()
         if bounds is None:
-            opened = await _agree_range(net, study, record, X, island, names, by_column=p.standardize)
-        X = ranges.units(bounds, opened).applied(X) if p.standardize else X
+            opened = await _agree_range(net, study, record, table, by_column=p.standardize)
+        if p.standardize:
+            table = table._replace(units=ranges.units(bounds, opened).applied)
         ready = Prepared(_range_for(p, bounds, opened, m), None, None)
     else:
-        ready = await private.provide(net, study, record, spending, X, agreed.names, sum(rows))
+        ready = await private.provide(net, study, record, spending, table, agreed.names, sum(rows))
     public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
     digits.check_outputs(study, public)  # refuses before keys are made
     noisy = ready.moments
-    held = Held(noisy) if noisy is not None else await net.compute(own_sums, X, public, own, exact)
+    held = Held(noisy) if noisy is not None else await net.compute(own_sums, table, public, place, exact)
     recipe, machine, found = await _find(net, study, record, public, roles.Provider, held)
     model_, turned = await release_model(study, machine, public, found)
     known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
         known |= await common_scores(study, machine, public, found, held, turned)
     else:
+        X = table.whole() if study.releases("scores", net.me) else None
         known |= await own_scores(study, machine, public, found, X)
-        if study.releases("scores", net.me) and study.releases("components", net.me):
+        if X is not None and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
     await machine.check(last=True)
     return learned(study, net.me, OUTPUTS, known)
 
 
-async def coordinator(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def coordinator(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
     agreed = await schema.check(net, study, p.columns)
     counts = await net.gather(RowCount, providers)
@@ -192,7 +195,7 @@ async def coordinator(net: Network, study: Study, island: Island | None, record:
     return learned(study, net.me, OUTPUTS, known)
 
 
-async def consumer(net: Network, study: Study, island: Island | None, record: Record) -> Learned:
+async def consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     known: Outputs = {}
     if study.releases("explained_variance", net.me):
@@ -237,21 +240,19 @@ async def _agree_range(
     net: Network,
     study: Study,
     record: Record,
-    X: Matrix,
-    island: Island,
-    names: Sequence[str],
+    table: Chosen,
     *,
     by_column: bool = False,
 ) -> tuple[int, ...]:
     """The power of two that no value exceeds, of all columns or of each."""
-    levels = ranges.exceeded(X, island, record("range", fresh_seed), by_column=by_column)
-    columns = X.shape[1] if by_column else 1
+    levels = ranges.exceeded(table, record("range", fresh_seed), by_column=by_column)
+    columns = len(table.columns) if by_column else 1
     sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
     hub = study.the(COORDINATOR)
     exponents = (await net.receive(DataRange, hub)).exponents
-    ranges.check_opened(exponents, columns, X, island, names, hub)
+    ranges.check_opened(exponents, columns, table, hub)
     await compare(net, "the range of the data", exponents, study.who(PROVIDER))
     return exponents
 
@@ -286,11 +287,11 @@ async def _find(
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
     planned = attempts(p, public.k, m)
     for i, recipe in enumerate(planned):
-        own = _under(record, f"session {i}")
+        scoped = record.under(f"session {i}")
         hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
-        machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
+        machine = role(net, scoped, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
         await machine.set_up(roles.families_of(recipe, study.partition))
-        seed = own("rotation", fresh_seed) if held is not None else None
+        seed = scoped("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)
         inputs = Inputs(
@@ -314,13 +315,6 @@ async def _found(machine: AnyMachine, inputs: Inputs, public: Public, recipe: st
     if recipe == "direct":
         return await direct(machine, inputs, public.k)
     return await strict(machine, inputs, public.k, POLICIES[recipe])
-
-
-def _under(record: Record, name: str) -> Record:
-    def named_record(tag: str, draw: Callable[[], bytes]) -> bytes:
-        return record(f"{name} {tag}", draw)
-
-    return named_record
 
 
 def _check(study: Study) -> None:

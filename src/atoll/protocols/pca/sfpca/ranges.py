@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll import fixedpoint, randomness
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Chosen, Matrix
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError, ParameterError, RangeOverflow, SchemaError
 from atoll.fixedpoint import Limbs
@@ -78,16 +78,19 @@ class Declared(NamedTuple):
         """The bounds of one party's columns."""
         return Declared(self.low[own], self.high[own])
 
-    def check(self, X: Matrix, island: Island, columns: Sequence[str]) -> None:
+    def check(self, table: Chosen) -> None:
         """Refuse values beyond their declared range, naming island, column and row."""
-        wrong = np.argwhere((self.low > X) | (self.high < X))
-        if len(wrong):
-            row, column = wrong[0]
-            raise RangeOverflow(
-                f"{island.name}: column {columns[column]!r} holds a value beyond its declared range at "
-                f"{island.place(int(row))}; no number was sent",
-                hint=_WIDEN,
-            )
+        start = 0
+        for X in table.blocks():
+            wrong = np.argwhere((self.low > X) | (self.high < X))
+            if len(wrong):
+                row, column = (int(i) for i in wrong[0])
+                raise RangeOverflow(
+                    f"{table.island.name}: column {table.columns[column]!r} holds a value beyond its "
+                    f"declared range at {table.island.place(start + row)}; no number was sent",
+                    hint=_WIDEN,
+                )
+            start += len(X)
 
 
 def _covering(reach: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -138,22 +141,24 @@ def check_bounds(bounds: Bounds | None) -> None:
         raise ParameterError("the bounds leave no room for any value", hint="bounds = 100.0, say")
 
 
-def check_table(X: Matrix, island: Island, columns: tuple[str, ...]) -> None:
+def check_table(table: Chosen) -> None:
     """Refuse empty tables, missing and infinite values."""
-    if not len(X):
-        raise DataError(f"{island.name}: the table has no rows", hint="leave the island out of the study")
-    raise_for_missing(X, island, columns)
+    if not table.n_rows:
+        name = table.island.name
+        raise DataError(f"{name}: the table has no rows", hint="leave the island out of the study")
+    raise_for_missing(table)
 
 
-def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False) -> Limbs:
+def exceeded(table: Chosen, seed: bytes, *, by_column: bool = False) -> Limbs:
     """What a provider adds for every level (of each column): zero, or any element of the group.
 
     Uniform over all of the group that sums are taken in: a sum then says nothing of how many exceeded.
     """
-    largest = np.abs(X).max(axis=0 if by_column else None, keepdims=True).reshape(-1, 1)
+    columns = table.largest()
+    largest = (columns if by_column else columns.max(keepdims=True)).reshape(-1, 1)
     if largest.max() > 2.0 ** LEVELS[-1]:
         raise RangeOverflow(
-            f"{island.name}: a value exceeds 2^{LEVELS[-1]}; no number was sent",
+            f"{table.island.name}: a value exceeds 2^{LEVELS[-1]}; no number was sent",
             hint="give the study bounds, or other units",
         )
     above = (largest > 2.0 ** np.array(LEVELS, dtype=np.float64)).ravel()
@@ -161,16 +166,14 @@ def exceeded(X: Matrix, island: Island, seed: bytes, *, by_column: bool = False)
     return np.where(above, words.reshape(fixedpoint.LIMBS, len(above)), np.uint64(0))
 
 
-def check_opened(
-    exponents: Sequence[int], levels: int, X: Matrix, island: Island, columns: Sequence[str], sender: Address
-) -> None:
+def check_opened(exponents: Sequence[int], levels: int, table: Chosen, sender: Address) -> None:
     """Refuse a range that is no level, or that does not cover this island: bounds would not hold."""
     if len(exponents) != levels or any(e not in LEVELS for e in exponents):
         raise refuse(sender, f"a range that is not {levels} of the levels 2^{LEVELS[0]} to 2^{LEVELS[-1]}")
-    beyond = np.flatnonzero(np.abs(X).max(axis=0) > 2.0 ** np.array(exponents, dtype=np.float64))
+    beyond = np.flatnonzero(table.largest() > 2.0 ** np.array(exponents, dtype=np.float64))
     if len(beyond):
-        column = columns[int(beyond[0])]
-        raise refuse(sender, f"a range to {island.name} that the values of column {column!r} exceed")
+        column = table.columns[int(beyond[0])]
+        raise refuse(sender, f"a range to {table.island.name} that the values of column {column!r} exceed")
 
 
 def smallest_covers(totals: Limbs) -> tuple[int, ...]:

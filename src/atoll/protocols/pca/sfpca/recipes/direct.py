@@ -57,6 +57,13 @@ class Inputs(NamedTuple):
     split: columns.Split | None = None
     """Where parties own columns: whose stand where, and this role's own."""
     standardize: bool = False
+    plays: tuple[str, ...] = ()
+    """The providers whose inputs these are, where they are not this role's alone: a simulation has all."""
+
+    @property
+    def mine(self) -> tuple[str, ...]:
+        """The providers whose inputs these are."""
+        return self.plays or (self.me,)
 
     def __repr__(self) -> str:
         return f"Inputs({self.n} x {self.columns}, {self.me})"  # the seed is that of a secret rotation
@@ -187,7 +194,7 @@ async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
     level = []
     for owner in inputs.providers:
         own: Any = None
-        if inputs.rotation_seed is not None and inputs.me in (owner, "everybody"):
+        if inputs.rotation_seed is not None and owner in inputs.mine:
             own = rotation(inputs.rotation_seed, size, ROTATION_FRACTION)
         level.append(machine.private(owner, own, (size, size), ROTATION_FRACTION, 1, norm))
     while len(level) > 1:

@@ -127,9 +127,9 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     straight, turned, start = [], [], 0
     for owner, count in zip(inputs.providers, inputs.sizes, strict=True):
         rows: Any = None
-        if own is not None and inputs.me in (owner, "everybody"):
-            rows = own[start : start + count] if inputs.me == "everybody" else own
-        start += count
+        if own is not None and owner in inputs.mine:
+            rows = own[start : start + count]
+            start += count
         norm = ceil(log2(count * m) / 2) - t
         straight.append(machine.private(owner, rows, (count, m), f, 1 - t, norm))
         across = None if rows is None else rows.T

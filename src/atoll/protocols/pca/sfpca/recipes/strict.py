@@ -83,7 +83,7 @@ def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
     """P0: a sum of everybody's secret Gaussians, N(0, 1) / (sqrt(rho) + 8)."""
     shape, own = (rho, inputs.columns), None
     if inputs.rotation_seed is not None:
-        parts = machine.parties if inputs.me != "everybody" else 1
+        parts = len(inputs.providers) / len(inputs.mine)
         normal = gaussians(inputs.rotation_seed, rho * inputs.columns, "sketch").reshape(shape)
         scaled = normal / ((sqrt(rho) + 8) * sqrt(parts))
         own = np.rint(scaled * 2.0**policy.sketch_fraction).astype(np.int64)

@@ -35,9 +35,6 @@ from atoll.threads import cores, one_blas_thread
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
-_HASHED_BESIDE = 1 << 20
-"""Bytes from which a message is hashed beside the event loop."""
-
 
 class LocalEngine(Engine):
     """Runs whole studies in this process.
@@ -246,10 +243,6 @@ def _reported(address: Address, error: Exception) -> Exception:
     return RoleFailed(str(address), f"an unexpected {type(error).__name__}")
 
 
-def _sha256(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
-
-
 class _Encoded(NamedTuple):
     """A message as it travels, with its digest for the sender's record."""
 
@@ -272,23 +265,20 @@ class _LocalNetwork(Network):
         self._dies_at = faults.crash.get(str(me)) if faults else None
 
     async def broadcast(self, to: Iterable[Address], message: Message) -> None:
-        self._common = await self._encoded(message)  # once: ciphertexts are large
+        self._common = self._encoded(message)  # once: ciphertexts are large
         try:
             await super().broadcast(to, message)
         finally:
             self._common = None
 
-    async def _encoded(self, message: Message) -> _Encoded:
+    def _encoded(self, message: Message) -> _Encoded:
         if self._common is not None and self._common.message is message:
             return self._common
         data = codec.encode(message)
-        if len(data) < _HASHED_BESIDE or self._run.meter:
-            return _Encoded(message, data, _sha256(data))
-        loop = asyncio.get_running_loop()
-        return _Encoded(message, data, await loop.run_in_executor(self._run.pool, _sha256, data))
+        return _Encoded(message, data, hashlib.sha256(data).digest())
 
     async def send(self, to: Address, message: Message) -> None:
-        _, data, digest = await self._encoded(message)
+        _, data, digest = self._encoded(message)
         self._sent += 1
         if self._sent == self._dies_at:
             raise _Died

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from atoll import fixedpoint, randomness, secure_sums
 from atoll.data.island import Island
-from atoll.errors import MissingComponent
+from atoll.errors import MissingComponent, ParameterError
 from atoll.estimators.base import parties
 from atoll.runtime.execute import run_study
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study
 
-FORMS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("shares", {}),
-    ("masks", {}),
-    ("masks", {"dropouts": 1}),
-    ("mix", {}),
-    ("lattice", {"key": "collective"}),
-    ("lattice", {"key": "server"}),
-    ("paillier", {}),
-)
+
+def forms() -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """Every method under the options that it says are worth measuring."""
+    return tuple((name, options) for name, kind in secure_sums.METHODS.items() for options in kind.measured)
 
 
 class Row(NamedTuple):
@@ -40,11 +36,11 @@ class Row(NamedTuple):
 
 
 def bench_sums(
-    n_values: int, n_islands: int, forms: tuple[tuple[str, dict[str, Any]], ...] = FORMS
+    n_values: int, n_islands: int, chosen: Sequence[tuple[str, Mapping[str, Any]]] | None = None
 ) -> list[Row]:
     """One run of each form on the same vectors."""
     islands = {f"island-{i}": Island(_vector(n_values, i), name=f"island-{i}") for i in range(n_islands)}
-    return [_one(method, options, islands, n_values) for method, options in forms]
+    return [_one(method, options, islands, n_values) for method, options in chosen or forms()]
 
 
 def _vector(n_values: int, island: int) -> np.ndarray[Any, Any]:
@@ -54,7 +50,7 @@ def _vector(n_values: int, island: int) -> np.ndarray[Any, Any]:
     return (signed * 2.0 ** (np.arange(n_values) % 40 - 80)).reshape(1, -1)
 
 
-def _one(method: str, options: dict[str, Any], islands: dict[str, Island], n_values: int) -> Row:
+def _one(method: str, options: Mapping[str, Any], islands: dict[str, Island], n_values: int) -> Row:
     study = Study(
         name="bench",
         analysis="sum",
@@ -66,8 +62,11 @@ def _one(method: str, options: dict[str, Any], islands: dict[str, Island], n_val
         release={"total": ("receiver",)},
     )
     name = f"{method} {' '.join(f'{k}={v}' for k, v in options.items())}".strip()
-    if options.get("dropouts") and len(islands) < 4:
-        return Row(name, np.nan, np.nan, np.nan, 0, 0, True, "needs 4 islands")
+    try:
+        kind = secure_sums.chosen(study)
+        kind.check(len(islands), secure_sums.options(study))
+    except ParameterError as few:
+        return Row(name, np.nan, np.nan, np.nan, 0, 0, True, few.message)
     try:
         started = time.perf_counter()
         result = run_study(study, islands).result
@@ -94,8 +93,3 @@ def _row(
         transcript.bytes,
         bool(np.array_equal(total, fixedpoint.decode(expected.total()))),
     )
-
-
-def methods() -> list[str]:
-    """The names of all methods, for help texts."""
-    return list(secure_sums.METHODS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from atoll.errors import StudyError, one_of
 from atoll.network import Network, Record
 from atoll.secure_sums.base import Cost, Helper, SecureSum, SumOptions, read_options
@@ -30,7 +33,10 @@ __all__ = [
     "chosen",
     "expected",
     "helpers",
+    "listed",
+    "may_leave",
     "method",
+    "options",
     "read_options",
     "session",
 ]
@@ -50,7 +56,23 @@ def method(name: str) -> type[SecureSum]:
 def chosen(study: Study) -> type[SecureSum]:
     """The study's method, in the form that its options ask for."""
     named = method(study.secure_sum)
-    return named.chosen(read_options(named, study.sum_options)).helped(frozenset(helpers(study)))
+    return named.chosen(options(study)).helped(frozenset(helpers(study)))
+
+
+def options(study: Study) -> Any:
+    """The options of the study's method, as the method's own struct."""
+    return read_options(method(study.secure_sum), study.sum_options)
+
+
+def may_leave(study: Study) -> int:
+    """How many contributors may leave during the first sum without spoiling it."""
+    return method(study.secure_sum).may_leave(options(study))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of methods for a hint: 'one', 'two' or 'three'."""
+    quoted = [repr(name) for name in names]
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
 def helpers(study: Study) -> dict[str, Address]:
@@ -89,4 +111,4 @@ def session(
 def expected(study: Study, contributors: int, lengths: list[int]) -> Cost:
     """What the study's secure sum costs for rounds of these lengths and one receiver."""
     form = chosen(study)
-    return form.cost(contributors, 1, read_options(form, study.sum_options), lengths)
+    return form.cost(contributors, 1, options(study), lengths)

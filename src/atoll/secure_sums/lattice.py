@@ -123,6 +123,8 @@ class Lattice(SecureSum):
         "public keys, the others' digests and fingerprints, and ciphertexts that nobody opens alone"
     )
     hides = "what an island sends is encrypted under a key that all islands share"
+    estimator_options = ("key",)
+    measured = ({"key": "collective"}, {"key": "server"})
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:

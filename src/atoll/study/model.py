@@ -18,6 +18,8 @@ from atoll.study.address import Address
 from atoll.study.tables import read_table
 
 FORMAT = 1
+DEFAULT_SUM = "shares"
+"""The secure sum of a study that names none."""
 
 P = TypeVar("P", bound="Parameters")
 
@@ -54,7 +56,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     parties: tuple[Party, ...]
     protocol: str
     analysis: str = "pca"
-    secure_sum: str = "shares"
+    secure_sum: str = DEFAULT_SUM
     partition: str = "horizontal"
     sum_options: Mapping[str, Any] = MappingProxyType({})
     parameters: Mapping[str, Any] = MappingProxyType({})

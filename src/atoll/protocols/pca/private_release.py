@@ -101,7 +101,7 @@ def _row_norm(asked: Private) -> float:
 
 
 def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
-    dropouts = int(study.sum_options.get("dropouts", 0))
+    dropouts = secure_sums.may_leave(study)
     if asked.colluders < 1:
         raise ParameterError(
             f"colluders={asked.colluders}: owners see the result, so at least 1 must be assumed to use "
@@ -118,26 +118,32 @@ def check(study: Study, asked: Private, owners: int, *, adder_apart: bool = Fals
     for stage in plan.stages:
         _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
     _check_coalition(study, plan.crowd, adder_apart=adder_apart)
-    if study.sum_options.get("encoding") == "exponent":
-        raise StudyError(
-            "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
-            hint="a private study needs encoding='packed'",
-            path=("sum", "encoding"),
-        )
+    inexact = secure_sums.chosen(study).inexact
+    if inexact is not None:
+        raise StudyError(inexact.words, hint=inexact.hint, path=("sum", inexact.option))
 
 
 def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
     """A coalition that the noise is made for must see sums only: a single input carries one share of it."""
     method = secure_sums.chosen(study)
-    options = secure_sums.read_options(method, study.sum_options)
-    most = method.withstands(crowd.owners, options, adder_apart=adder_apart)
+    most = method.withstands(crowd.owners, secure_sums.options(study), adder_apart=adder_apart)
     if crowd.colluders > most and crowd.honest > 1:
         raise StudyError(
             f"the noise is for {crowd.colluders} colluding owner(s), the secure sum withstands {most}: with "
             "whoever opens the sum they would see single inputs, each with only a part of the noise",
-            hint="secure_sum = 'shares' or 'lattice' (collective key), fewer colluders, or noise = 'local'",
+            hint=f"secure_sum = {secure_sums.listed(_withstanding(crowd))}, fewer colluders, or "
+            "noise = 'local'",
             path=("study", "secure_sum"),
         )
+
+
+def _withstanding(crowd: Crowd) -> list[str]:
+    """The secure sums that the crowd's colluders do not open, with the options they have by default."""
+    return [
+        name
+        for name, method in secure_sums.METHODS.items()
+        if method.withstands(crowd.owners, method.options_type(), adder_apart=False) >= crowd.colluders
+    ]
 
 
 def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:

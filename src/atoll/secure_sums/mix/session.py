@@ -158,7 +158,12 @@ class Mix(SecureSum):
     options_type = MixOptions
     contributors_see = "public keys, and shuffled ciphertexts that only the mediator can read"
     hides = "what an island sends is blinded, encrypted in layers, and shuffled by every island"
+    estimator_options = ("mix",)
     mediator_receives: ClassVar[bool] = True
+
+    @classmethod
+    def from_estimator(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(given["mix"] or {})
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from atoll import randomness
+from atoll import randomness, secure_sums
 from atoll.codec import Message
 from atoll.crypto.hazmat import ciphertexts
 from atoll.crypto.hazmat.packing import Layout, integers_from_limbs, limbs_from_integers
@@ -287,7 +287,7 @@ async def data_user(
 ) -> tuple[Decomposition, Matrix, int, handshake.AgreedColumns]:
     """Components of S', S' itself, N, and the columns."""
     agreed = await handshake.learn(net, study.the(PROXY), p.columns)
-    bits = int(study.sum_options.get("key_bits", 2048))
+    bits = int(secure_sums.options(study).key_bits)
     secret = SecretKey.from_bytes(await net.compute(_recorded_key, record, bits))
     await net.broadcast((*study.who(OWNER), study.the(PROXY)), UserKey(secret.public.to_bytes()))
     counted = await net.receive(EncryptedCount, study.the(PROXY))

@@ -243,7 +243,7 @@ def expect(study: Study, d: int) -> Expectation:
 
 
 def _paper_expect(study: Study, d: int, owners: int, released: int, outputs: int) -> Expectation:
-    ciphertext = int(study.sum_options.get("key_bits", 2048)) // 4
+    ciphertext = int(secure_sums.options(study).key_bits) // 4
     share = ciphertext * (d * -(-d // 7) + d + -(-d // 7) + 1)  # seven packed values to a ciphertext
     return Expectation(
         messages=2 * owners + 1 + (owners + 1) + owners + 3 + released,
@@ -276,10 +276,11 @@ def check(study: Study) -> None:
 
 
 def _check_paper(study: Study, p: DPDPCAParameters) -> None:
-    if study.secure_sum != "paillier" or study.sum_options.get("encoding") == "exponent":
+    if not secure_sums.chosen(study).multiplies:
+        fit = [name for name, method in secure_sums.METHODS.items() if method.multiplies]
         raise StudyError(
             "calibration='paper' multiplies under encryption and runs on packed Paillier only",
-            hint="secure_sum='paillier'",
+            hint=f"secure_sum={secure_sums.listed(fit)}",
             path=("study", "secure_sum"),
         )
     if p.noise in ("distributed", "local"):

@@ -55,7 +55,7 @@ from atoll.protocols.pca.decompose import (
     standard_scale,
 )
 from atoll.protocols.pca.pppca import outputs, private
-from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, may_leave, receive_mean
+from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, receive_mean
 from atoll.protocols.pca.private_release import Private, PublicCentre
 from atoll.protocols.pca.released import (
     CONSUMER,
@@ -73,6 +73,7 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.secure_sums import may_leave
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Study
 

@@ -9,7 +9,7 @@ from atoll.errors import ParameterError, StudyError, one_of
 from atoll.privacy.dp_moments import Rows
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
-from atoll.study.model import Parameters, Study
+from atoll.study.model import DEFAULT_SUM, Parameters, Study
 
 COORDINATOR = "coordinator"
 LATER = "sfpca-later"
@@ -152,10 +152,10 @@ def check(study: Study) -> None:
         _check_standardised(study)
     if len(study.who("provider")) > MAX_PROVIDERS:
         raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))
-    if study.secure_sum != "shares" or study.sum_options:
+    if study.secure_sum != DEFAULT_SUM or study.sum_options:
         raise StudyError(
-            "sfpca uses the secure sum 'shares', and only to open the data's range or private centre",
-            hint='leave secure_sum out, or "shares"',
+            f"sfpca uses the secure sum {DEFAULT_SUM!r}, and only to open the data's range or private centre",
+            hint=f'leave secure_sum out, or "{DEFAULT_SUM}"',
             path=("study", "secure_sum"),
         )
     _check_shares(study)

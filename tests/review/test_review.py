@@ -13,6 +13,7 @@ from tests.support.examples import EXAMPLES
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
+from atoll.protocols import resolve
 from atoll.report.assessment import as_markdown
 from atoll.review.study import count_columns, review_study
 from atoll.runtime.execute import run_study
@@ -253,7 +254,7 @@ def test_the_markdown_has_every_part_and_every_party() -> None:
         "p0, p1, p2",
         "office",
         "lab",
-        a_study().digest,
+        resolve(a_study()).digest,
         "colludes with no provider",
         "up to 1 of the 3",
     ):

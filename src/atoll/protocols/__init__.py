@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.protocols import summation
+from atoll.protocols import base, summation
 from atoll.protocols.base import Learned, Protocol, check_study
 from atoll.protocols.pca import baselines, privatelocal
 from atoll.protocols.pca.dpdpca import protocol as dpdpca
 from atoll.protocols.pca.pppca import protocol as pppca
 from atoll.protocols.pca.sfpca import protocol as sfpca
+from atoll.study.model import Study
 
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
@@ -23,7 +24,7 @@ PROTOCOLS: dict[str, Protocol] = {
     )
 }
 
-__all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]
+__all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of", "resolve"]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -35,3 +36,8 @@ def protocol_of(name: str) -> Protocol:
             path=("study", "protocol"),
         )
     return PROTOCOLS[name]
+
+
+def resolve(study: Study) -> Study:
+    """The study, checked, with all options of its protocol filled in: what is reviewed, approved and run."""
+    return base.resolve(protocol_of(study.protocol), study)

@@ -140,6 +140,8 @@ class Protocol:
     single_roles: frozenset[str]
     """Roles that exactly one party plays."""
     analysis: str = "pca"
+    version: int = 1
+    """Counted up when an approved study would mean something else: it is part of the digest."""
     apart: tuple[tuple[str, str], ...] = ()
     """Roles that no party may play together, because the protection rests on their not colluding."""
     uses_sum: bool = True
@@ -215,11 +217,29 @@ def check_study(protocol: Protocol, study: Study) -> None:
     protocol.check(study)
 
 
+def resolve(protocol: Protocol, study: Study) -> Study:
+    """The study, checked, with every option that it leaves out as the protocol has it by default.
+
+    Its digest covers them all: whoever approved it has approved these. A resolved study stays as it is.
+    """
+    check_study(protocol, study)
+    if study.version not in (None, protocol.version):
+        raise StudyError(
+            f"the study was made for version {study.version} of {protocol.name}, which is now at "
+            f"{protocol.version}",
+            hint="load its file again, review it, and approve the new digest",
+        )
+    sum_options = msgspec.to_builtins(secure_sums.options(study)) if protocol.uses_sum else study.sum_options
+    return study.filled_in(
+        study.read_parameters(protocol.parameters).plain(), sum_options, version=protocol.version
+    )
+
+
 def _check_sum(protocol: Protocol, study: Study) -> None:
     contributors = sum(len(study.who(role)) for role in protocol.data_roles)
     method = secure_sums.chosen(study)
     try:
-        method.check(contributors, secure_sums.read_options(method, study.sum_options))
+        method.check(contributors, secure_sums.options(study))
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("sum",)) from None
 

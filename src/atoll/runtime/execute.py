@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from atoll.data.island import Island
-from atoll.protocols import Learned, protocol_of
+from atoll.protocols import Learned, protocol_of, resolve
 from atoll.runtime.local.engine import LocalEngine, Progress
 from atoll.runtime.result import Result
 from atoll.study.address import Address
@@ -29,6 +29,7 @@ def run_study(
     progress: Progress | None = None,
 ) -> Run:
     """All roles; the result holds the union of everything released to any of them."""
+    study = resolve(study)
     outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, islands, progress=progress)
     outputs: dict[str, Any] = {}
     for learned in outcome.learned.values():

@@ -13,7 +13,7 @@ from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.errors import RunError
 from atoll.network import Network
-from atoll.protocols.base import Learned, Protocol, with_helpers
+from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
 from atoll.runtime.inbox import Event, Inbox
 from atoll.runtime.records import MemoryRecord
 from atoll.study.address import Address
@@ -62,6 +62,7 @@ def replay(
     inbox: Sequence[Event],
 ) -> tuple[Learned, list[tuple[Address, bytes]]]:
     """What the role learns and sends, run again."""
+    study = resolve(protocol, study)
     protocol = with_helpers(protocol, study)
     net = ReplayNetwork(address, inbox, Decoder[Message](protocol.all_messages(study)))
     record = MemoryRecord(drawn, may_draw=False)

@@ -61,7 +61,7 @@ def chosen(study: Study) -> type[SecureSum]:
 
 def options(study: Study) -> Any:
     """The options of the study's method, as the method's own struct."""
-    return read_options(method(study.secure_sum), study.sum_options)
+    return study.read_sum_options(method(study.secure_sum).options_type)
 
 
 def may_leave(study: Study) -> int:

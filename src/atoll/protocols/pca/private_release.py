@@ -13,8 +13,7 @@ noisy value does (``booking``).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -34,27 +33,12 @@ from atoll.protocols.booking import Booking, refuse_few_colluders
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
 from atoll.protocols.pca.released import Model, Variances
+from atoll.protocols.private_options import Privacy
 from atoll.secure_sums import SecureSum
 from atoll.study.address import Address
 from atoll.study.model import Study
 
 RECORDED_NOISE = "privacy/noise"
-
-
-@dataclass(frozen=True)
-class Private:
-    """What a study asks for: the privacy part of a protocol's parameters."""
-
-    epsilon: float
-    delta: float | None
-    row_norm: float | None
-    rows: dp.Rows = "normalise"
-    neighbours: Neighbours = "add-remove"
-    noise: Literal["distributed", "local"] = "distributed"
-    colluders: int = 1
-    assume_centered: bool = False
-    centre: dp.CentreChoice = "mean"
-    padded: bool = False
 
 
 class PublicCentre(Message, frozen=True):
@@ -68,7 +52,7 @@ class PublicCentre(Message, frozen=True):
 # ---- the plan: a function of the study and the number of columns ----
 
 
-def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan:
+def plan_of(study: Study, asked: Privacy, owners: int, features: int) -> dp.Plan:
     """Stages, noise and costs of the study."""
     return dp.Plan(
         features=features,
@@ -84,7 +68,7 @@ def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan
     )
 
 
-def _row_norm(asked: Private) -> float:
+def _row_norm(asked: Privacy) -> float:
     if asked.centre == "pairs":
         if asked.row_norm is not None:
             raise ParameterError(
@@ -100,7 +84,7 @@ def _row_norm(asked: Private) -> float:
     return asked.row_norm
 
 
-def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
+def _crowd(study: Study, asked: Privacy, owners: int) -> Crowd:
     dropouts = secure_sums.may_leave(study)
     if asked.colluders < 1:
         raise ParameterError(
@@ -112,7 +96,7 @@ def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
     return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
 
 
-def check(study: Study, asked: Private, owners: int, *, adder_apart: bool = False) -> None:
+def check(study: Study, asked: Privacy, owners: int, *, adder_apart: bool = False) -> None:
     """Refuse what cannot be private, before anybody approves the study."""
     plan = plan_of(study, asked, owners, features=2)
     for stage in plan.stages:
@@ -146,12 +130,12 @@ def _withstanding(crowd: Crowd) -> list[str]:
     ]
 
 
-def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:
+def costs(study: Study, asked: Privacy, owners: int) -> dict[str, Cost]:
     """What the ledger is debited for each stage; the number of columns does not matter."""
     return {stage.name: stage.cost for stage in plan_of(study, asked, owners, features=2).stages}
 
 
-def booking(study: Study, asked: Private, owners: int, island: Island, record: Record) -> Booking:
+def booking(study: Study, asked: Privacy, owners: int, island: Island, record: Record) -> Booking:
     """The owner's ledger during this run; refuses what the owner does not allow."""
     refuse_few_colluders(island, _crowd(study, asked, owners).colluders)
     return Booking(study, island, record, costs(study, asked, owners), asked.neighbours)
@@ -351,7 +335,7 @@ def checked_rows(X: Matrix, island: Island, names: tuple[str, ...]) -> Matrix:
 # ---- in words ----
 
 
-def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> list[str]:
+def guarantee(study: Study, asked: Privacy, owners: int, reach: str = "") -> list[str]:
     """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
     plan = plan_of(study, asked, owners, features=2)
     crowd = plan.crowd
@@ -386,14 +370,14 @@ def promise(costs: Sequence[Cost], delta: float | None, neighbours: Neighbours) 
     ]
 
 
-def _noise_words(asked: Private) -> str:
+def _noise_words(asked: Privacy) -> str:
     kind = "discrete Laplace" if asked.delta is None else "discrete Gaussian"
     if asked.noise == "local":
         return f"{kind}, the whole of it from every owner"
     return f"{kind}, a share from every owner, so that nobody knows the total"
 
 
-def _rows_words(asked: Private, reach: str) -> list[str]:
+def _rows_words(asked: Privacy, reach: str) -> list[str]:
     if asked.centre == "pairs":
         return private_pairs.in_words(asked.neighbours, padded=asked.padded)
     reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"

@@ -18,7 +18,7 @@ from atoll.codec import Decoder, Message
 from atoll.data.island import Island
 from atoll.errors import AtollError, Deadlock, MessageError, ParameterError, RoleFailed, RunError
 from atoll.network import Network
-from atoll.protocols.base import Learned, Protocol, check_study, with_helpers
+from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
 from atoll.runtime.inbox import Inbox
 from atoll.runtime.local.faults import Faults
 from atoll.runtime.local.links import ClockLink, FaultyLink, Frame, Link, PerLink, on_link
@@ -94,7 +94,7 @@ class LocalEngine:
         observer: Observer | None = None,
     ) -> Outcome:
         """Run every role to its end; one role's error ends them all."""
-        check_study(protocol, study)
+        study = resolve(protocol, study)
         protocol = with_helpers(protocol, study)
         _check_data(protocol, study, islands)
         # A thread of its own, because the caller may already be inside an event loop (a notebook).

@@ -122,6 +122,39 @@ WRONG = [
 ]
 
 
+# What a protocol or a mechanism refuses of the options names its key too, not only the table.
+REFUSED = [
+    ("epsilon = -1.0\nrow_norm = 2.0", "epsilon"),
+    ("epsilon = 1.0\nrow_norm = 2.0\ndelta = 3.0", "delta"),
+    ("epsilon = 1.0\nrow_norm = -2.0", "row_norm"),
+    ("epsilon = 1.0\nrow_norm = 2.0\ncolluders = 0", "colluders"),
+    ("epsilon = 1.0\nrow_norm = 2.0\ncolluders = 2", "colluders"),
+    ("epsilon = 1.0\nrow_norm = 2.0\nstandardize = true", "standardize"),
+    ('epsilon = 1.0\ncentre = "pairs"\nrows = "clip"', "rows"),
+    ('epsilon = 1.0\ncentre = "pairs"\nassume_centered = true', "assume_centered"),
+    ("epsilon = 1.0\nrow_norm = 2.0\npadded = true", "padded"),
+    ("epsilon = 1.0", "[parameters]"),  # where row_norm is missing
+    ("delta = 1e-5", "delta"),
+]
+
+
+@pytest.mark.parametrize(("options", "key"), REFUSED)
+def test_a_refused_option_is_named_with_its_own_line(tmp_path: Path, options: str, key: str) -> None:
+    path = tmp_path / "icu.toml"
+    path.write_text(STUDY.replace("standardize = true", options).replace('scores = "consumer"\n', ""))
+    line = 1 + next(i for i, text in enumerate(path.read_text().splitlines()) if text.startswith(key))
+    with pytest.raises(StudyError) as caught:
+        open_study(path)
+    assert caught.value.message.startswith(f"{path}:{line}: "), caught.value.message
+
+
+def test_so_is_an_option_of_the_secure_sum(tmp_path: Path) -> None:
+    path = tmp_path / "icu.toml"
+    path.write_text(STUDY.replace('"shares"', '"masks"') + "[sum]\n# how many may leave\ndropouts = 1\n")
+    with pytest.raises(StudyError, match=r"icu\.toml:27: 2 contributors cannot lose 1"):
+        open_study(path)
+
+
 @pytest.mark.parametrize(("said", "instead", "line", "hint"), WRONG)
 def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, said: str, instead: str, line: int, hint: str | None
@@ -137,7 +170,7 @@ def test_what_is_wrong_is_named_with_its_line(
 
 def test_meta_refuses_to_standardise_at_its_parameters(written: Path) -> None:
     written.write_text(STUDY.replace('"pppca"', '"meta"').replace('scores = "consumer"\n', ""))
-    with pytest.raises(StudyError, match=r"icu\.toml:8: meta cannot standardise"):
+    with pytest.raises(StudyError, match=r"icu\.toml:10: meta cannot standardise"):
         open_study(written)
 
 

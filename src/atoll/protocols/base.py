@@ -241,7 +241,8 @@ def _check_sum(protocol: Protocol, study: Study) -> None:
     try:
         method.check(contributors, secure_sums.options(study))
     except ParameterError as error:
-        raise StudyError(error.message, hint=error.hint, path=("sum",)) from None
+        path = ("sum",) if error.option is None else ("sum", error.option)
+        raise StudyError(error.message, hint=error.hint, path=path) from None
 
 
 def _check_parties(protocol: Protocol, study: Study) -> None:

@@ -152,6 +152,7 @@ class Masks(SecureSum):
             raise ParameterError(
                 f"{contributors} contributors cannot lose {options.dropouts} and keep their masks safe",
                 hint=f"dropouts may be at most {most} here",
+                option="dropouts",
             )
 
     @classmethod

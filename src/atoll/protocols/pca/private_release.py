@@ -74,12 +74,14 @@ def _row_norm(asked: Privacy) -> float:
             raise ParameterError(
                 "row_norm means nothing with centre='pairs', whose differences have length one",
                 hint="leave it out",
+                option="row_norm",
             )
         return 1.0
     if asked.row_norm is None:
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
+            option="row_norm",
         )
     return asked.row_norm
 
@@ -91,6 +93,7 @@ def _crowd(study: Study, asked: Privacy, owners: int) -> Crowd:
             f"colluders={asked.colluders}: owners see the result, so at least 1 must be assumed to use "
             "its own noise share against the others",
             hint="colluders=1 or more",
+            option="colluders",
         )
     # Local noise is noise for the case that all others collude: every owner adds the whole of it.
     return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)

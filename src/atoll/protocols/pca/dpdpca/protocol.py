@@ -56,6 +56,7 @@ def asked(p: DPDPCAParameters) -> Privacy:
         raise ParameterError(
             f"noise={p.privacy.noise!r} is a mechanism of the paper's form",
             hint="noise='distributed', or calibration='paper'",
+            option="noise",
         )
     return p.privacy
 
@@ -263,7 +264,7 @@ def check(study: Study) -> None:
     private_form = p.calibration == "analytic"
     if private_form and p.mask != "multiple":
         raise ParameterError(
-            f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out"
+            f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out", option="mask"
         )
     if private_form:
         private.check(study, asked(p), len(study.who(OWNER)), adder_apart=True)
@@ -283,20 +284,28 @@ def _check_paper(study: Study, p: DPDPCAParameters) -> None:
         raise ParameterError(
             f"noise={p.privacy.noise!r} is not the paper's, whose proxy makes the noise",
             hint="noise = 'gaussian', 'laplace' or 'wishart'",
+            option="noise",
         )
     if p.privacy.assume_centered:
         raise ParameterError(
             "assume_centered means nothing to calibration='paper', which spends nothing on a mean",
             hint="leave it out",
+            option="assume_centered",
         )
     if p.privacy.centre != "mean" or p.privacy.padded:
         raise ParameterError(
-            "centre='pairs' means nothing to calibration='paper', which has no such form", hint="leave it out"
+            "centre='pairs' means nothing to calibration='paper', which has no such form",
+            hint="leave it out",
+            option="centre",
         )
     if p.privacy.noise == "gaussian" and p.privacy.delta is None:
-        raise ParameterError("the paper's Gaussian mechanism needs a delta", hint="delta=1e-5, for example")
+        raise ParameterError(
+            "the paper's Gaussian mechanism needs a delta", hint="delta=1e-5, for example", option="delta"
+        )
     if p.privacy.row_norm is None:
-        raise ParameterError("the paper's discretisation needs public bounds: row_norm", hint="row_norm=1.0")
+        raise ParameterError(
+            "the paper's discretisation needs public bounds: row_norm", hint="row_norm=1.0", option="row_norm"
+        )
 
 
 PROTOCOL = Protocol(

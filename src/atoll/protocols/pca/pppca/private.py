@@ -146,6 +146,7 @@ def check(study: Study, asked: Privacy, standardize: bool) -> None:
         raise ParameterError(
             "standardize needs every column's standard deviation, which the private release does not give",
             hint="divide columns by public numbers beforehand",
+            option="standardize",
         )
     if study.receivers("scores"):
         raise StudyError(

@@ -205,6 +205,7 @@ def check(study: Study) -> None:
         raise ParameterError(
             "a private PCA needs bounds, the public range of every column (or row_norm, of a row's length)",
             hint="set them from what is known of the columns, never from the rows; rows beyond are cut",
+            option="bounds",
         )
     for field in structs.fields(p):
         if field.encode_name not in _WITH_EPSILON and getattr(p, field.name) != field.default:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.protocols import base, summation
+from atoll.protocols import base
 from atoll.protocols.base import Learned, Protocol, check_study
-from atoll.protocols.pca import baselines, privatelocal
-from atoll.protocols.pca.dpdpca import protocol as dpdpca
-from atoll.protocols.pca.pppca import protocol as pppca
-from atoll.protocols.pca.sfpca import protocol as sfpca
+from atoll.registry import Registry
 from atoll.study.model import Study
 
-PROTOCOLS: dict[str, Protocol] = {
-    protocol.name: protocol
-    for protocol in (
-        pppca.PROTOCOL,
-        dpdpca.PROTOCOL,
-        sfpca.PROTOCOL,
-        privatelocal.PROTOCOL,
-        baselines.META,
-        baselines.SEPARATE,
-        summation.PROTOCOL,
-    )
-}
+PROTOCOLS: Registry[Protocol] = Registry(
+    "atoll.protocols",
+    "a protocol",
+    Protocol,
+    {
+        "pppca": "atoll.protocols.pca.pppca.protocol:PROTOCOL",
+        "dpdpca": "atoll.protocols.pca.dpdpca.protocol:PROTOCOL",
+        "sfpca": "atoll.protocols.pca.sfpca.protocol:PROTOCOL",
+        "privatelocal": "atoll.protocols.pca.privatelocal:PROTOCOL",
+        "meta": "atoll.protocols.pca.baselines:META",
+        "separate": "atoll.protocols.pca.baselines:SEPARATE",
+        "sum": "atoll.protocols.summation:PROTOCOL",
+    },
+)
+"""Every protocol by name; packages add theirs as entry points of this group."""
 
 __all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of", "resolve"]
 
@@ -32,7 +32,7 @@ def protocol_of(name: str) -> Protocol:
     if name not in PROTOCOLS:
         raise StudyError(
             f"there is no protocol called {name!r}",
-            hint=one_of(name, PROTOCOLS),
+            hint=one_of(name, PROTOCOLS.names()),
             path=("study", "protocol"),
         )
     return PROTOCOLS[name]

@@ -30,8 +30,8 @@ def open_study(path: str | Path) -> StudyFile:
         raise file.located(error) from None
     except ParameterError as error:
         # A protocol may refuse a combination of parameters in the words of its estimator.
-        path = ("parameters",) if error.option is None else ("parameters", error.option)
-        wrong = StudyError(error.message, hint=error.hint, path=path)
+        place = ("parameters",) if error.option is None else ("parameters", error.option)
+        wrong = StudyError(error.message, hint=error.hint, path=place)
         raise file.located(wrong) from None
     return file
 

@@ -7,22 +7,24 @@ from typing import Any
 
 from atoll.errors import StudyError, one_of
 from atoll.network import Network, Record
+from atoll.registry import Registry
 from atoll.secure_sums.base import Cost, Helper, SecureSum, SumOptions, read_options
-from atoll.secure_sums.lattice import Lattice
-from atoll.secure_sums.masks import Masks
-from atoll.secure_sums.mix import Mix
-from atoll.secure_sums.paillier import Paillier
-from atoll.secure_sums.shares import Shares
 from atoll.study.address import Address
 from atoll.study.model import Study
 
-METHODS: dict[str, type[SecureSum]] = {
-    "shares": Shares,
-    "masks": Masks,
-    "paillier": Paillier,
-    "lattice": Lattice,
-    "mix": Mix,
-}
+METHODS: Registry[type[SecureSum]] = Registry(
+    "atoll.secure_sums",
+    "a secure sum",
+    SecureSum,
+    {
+        "shares": "atoll.secure_sums.shares:Shares",
+        "masks": "atoll.secure_sums.masks:Masks",
+        "paillier": "atoll.secure_sums.paillier:Paillier",
+        "lattice": "atoll.secure_sums.lattice:Lattice",
+        "mix": "atoll.secure_sums.mix:Mix",
+    },
+)
+"""Every method by name; packages add theirs as entry points of this group."""
 
 __all__ = [
     "METHODS",
@@ -47,7 +49,7 @@ def method(name: str) -> type[SecureSum]:
     if name not in METHODS:
         raise StudyError(
             f"there is no secure sum called {name!r}",
-            hint=one_of(name, METHODS),
+            hint=one_of(name, METHODS.names()),
             path=("study", "secure_sum"),
         )
     return METHODS[name]

@@ -12,7 +12,9 @@ from tests.support.running import atoll as command
 
 import atoll
 from atoll import secure_sums
-from atoll.errors import MissingComponent, StudyError
+from atoll.data.columns import column_names
+from atoll.data.island import as_island
+from atoll.errors import DataError, MissingComponent, StudyError
 from atoll.protocols import PROTOCOLS, protocol_of
 from atoll.registry import Registry
 from atoll.secure_sums import SecureSum
@@ -140,3 +142,29 @@ def test_built_in_names_are_where_they_are_said_to_be() -> None:
         assert len(dict(registry)) == len(registry)
     assert all(issubclass(kind, SecureSum) for kind in secure_sums.METHODS.values())
     assert all(protocol.name == name for name, protocol in PROTOCOLS.items())
+
+
+READER = """
+import pandas as pd
+
+from atoll.data.readers import Reader
+
+
+class Pipes(Reader):
+    def read(self, path):
+        return pd.read_csv(path, sep="|")
+"""
+
+
+def test_a_strangers_format_is_read_by_the_ending_of_the_file(site: Path, tmp_path: Path) -> None:
+    (site / "pipes_of_a_stranger.py").write_text(READER)
+    install(site, "stranger", "[atoll.readers]\npipes = pipes_of_a_stranger:Pipes\n")
+    table = tmp_path / "ward.pipes"
+    table.write_text("age|dose\n1|2.5\n3|4\nold|6\n")
+    island = as_island("ward", table)
+    assert (island.columns, island.n_rows, column_names(table)) == (("age", "dose"), 3, ("age", "dose"))
+    with pytest.raises(DataError, match=r"ward: column 'age' holds text at row 2 \(leave"):
+        island.features(["age"])
+    with pytest.raises(DataError, match="an ending that is not known") as refused:
+        as_island("ward", tmp_path / "ward.tubes")
+    assert str(refused.value.hint) == "one of .csv, .parquet, .npz, .pipes"

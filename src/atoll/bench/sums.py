@@ -73,14 +73,20 @@ def _one(method: str, options: Mapping[str, Any], islands: dict[str, Island], n_
         took = time.perf_counter() - started
     except MissingComponent as missing:
         return Row(name, np.nan, np.nan, np.nan, 0, 0, True, missing.message)
-    return _row(name, took, result.transcript, result["total"], islands)
+    return _row(name, took, result.transcript, result["total"], islands, kind.key_steps)
 
 
 def _row(
-    name: str, took: float, transcript: Transcript, total: np.ndarray[Any, Any], islands: dict[str, Island]
+    name: str,
+    took: float,
+    transcript: Transcript,
+    total: np.ndarray[Any, Any],
+    islands: dict[str, Island],
+    key_steps: frozenset[str],
 ) -> Row:
     costs = [cost for role, cost in transcript.roles.items() if role.endswith("/contributor")]
-    keys = sum(cost.seconds.get("recorded_key", 0.0) for cost in transcript.roles.values())
+    steps = [step for cost in transcript.roles.values() for step in cost.seconds.items()]
+    keys = sum(seconds for step, seconds in steps if step in key_steps)
     expected = fixedpoint.Accumulator(total.size)
     for island in islands.values():
         expected.add(fixedpoint.encode(island.features(island.columns)))

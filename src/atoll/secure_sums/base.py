@@ -87,6 +87,8 @@ class SecureSum(ABC):
     """Whether ciphertexts can be multiplied by numbers, as a published form of DPDPCA needs."""
     estimator_options: ClassVar[tuple[str, ...]] = ()
     """Arguments of estimators that mean something to this method alone."""
+    key_steps: ClassVar[frozenset[str]] = frozenset()
+    """The names of the steps in which keys are made, as transcripts have them."""
     measured: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     """The options under which ``atoll bench sums`` runs it, one line each."""
 

@@ -11,9 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from atoll import fixedpoint, randomness
-from atoll.crypto.hazmat import ciphertexts, significands
-from atoll.crypto.hazmat.packing import Layout
-from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
+from atoll.crypto.paillier import (
+    Layout,
+    PublicKey,
+    SecretKey,
+    ciphertexts,
+    generate,
+    parameters_for,
+    significands,
+)
 from atoll.fixedpoint import Limbs
 from atoll.secure_sums.base import Cost, Inexact, SecureSum, SumOptions, of_length
 from atoll.secure_sums.encrypted import EncryptedSum, one_key_cost

@@ -26,9 +26,16 @@ import numpy.typing as npt
 
 from atoll import randomness, secure_sums
 from atoll.codec import Message
-from atoll.crypto.hazmat import ciphertexts
-from atoll.crypto.hazmat.packing import Layout, integers_from_limbs, limbs_from_integers
-from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
+from atoll.crypto.paillier import (
+    Layout,
+    PublicKey,
+    SecretKey,
+    ciphertexts,
+    generate,
+    integers_from_limbs,
+    limbs_from_integers,
+    parameters_for,
+)
 from atoll.data.island import Island, Matrix
 from atoll.errors import DataError, MessageError, RangeOverflow
 from atoll.network import Network, Record

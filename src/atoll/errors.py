@@ -43,9 +43,13 @@ class AtollError(Exception):
 
 
 class ParameterError(AtollError, ValueError):
-    """An option or argument is wrong."""
+    """An option or argument is wrong. ``option``: its name, which a study file has as a key."""
 
     exit_code = 2
+
+    def __init__(self, message: str, *, hint: str | None = None, option: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.option = option
 
 
 class DataError(AtollError, ValueError):

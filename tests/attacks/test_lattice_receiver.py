@@ -23,7 +23,7 @@ from atoll.crypto import fingerprint
 from atoll.crypto.hazmat import lattice
 from atoll.errors import AtollError, MessageError
 from atoll.network import Compared
-from atoll.protocols import protocol_of
+from atoll.protocols import protocol_of, resolve
 from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.records import MemoryRecord
@@ -449,7 +449,7 @@ def test_the_keys_reference_is_made_of_everybodys_nonce() -> None:
         record = wire.records[Address(f"island-{i}", "contributor")]
         nonces.append(next(data for tag, data in record.drawn.items() if tag.endswith("sum/nonce")))
     digest = hashlib.sha256()
-    for part in (f"{example.study.digest}/sum".encode(), b"reference", *nonces):
+    for part in (f"{resolve(example.study).digest}/sum".encode(), b"reference", *nonces):
         digest.update(len(part).to_bytes(8, "little") + part)
     references = {lattice.key_reference(message.share) for message in wire.sent_by_kind[KeyShare]}
     references |= {lattice.key_reference(message.key) for message in wire.sent_by_kind[SumKey]}

@@ -37,7 +37,7 @@ from atoll.privacy.calibration import gdp_epsilon, gdp_mu, zcdp_epsilon
 from atoll.privacy.identities import canonical
 from atoll.privacy.ledger import Budget, Ledger, Release
 from atoll.privacy.mechanisms import GaussianCost, PureCost
-from atoll.protocols import booking, protocol_of
+from atoll.protocols import booking, protocol_of, resolve
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release
 from atoll.runtime.local.engine import LocalEngine
@@ -313,7 +313,7 @@ def test_an_exact_study_is_booked_before_it_releases_or_refused(build: Callable[
             assert "1 exact release was made of it" in account.in_words(account.delta)
         (debit,) = ledger.debits(next(iter(example.islands)))
         assert debit.fingerprint
-        assert debit.study == example.study.digest
+        assert debit.study == resolve(example.study).digest
         refusing = next(iter(example.islands))
         ledger.set_budget(refusing, 9.0, 1e-5, exact=False)
         tap = Tap()

@@ -23,7 +23,7 @@ from atoll.codec import Decoder, Message, encode
 from atoll.crypto import shamir
 from atoll.errors import Deadlock, MessageError, PartyLeft, RunError
 from atoll.network import Compared
-from atoll.protocols import protocol_of
+from atoll.protocols import protocol_of, resolve
 from atoll.protocols.base import Learned
 from atoll.runtime.inbox import Received
 from atoll.runtime.local.engine import LocalEngine
@@ -142,7 +142,7 @@ def test_two_survivor_lists_opened_one_input(survivors: Lists) -> None:
     run(liar(loot, ALL, survivors), study)
     # The halves that were told of different survivors hold enough shares of the victim's key between them.
     loot.answers = {u: a for u, a in loot.answers.items() if u == VICTIM or str(VICTIM) in a.key_shares}
-    found = loot.opens(VICTIM, f"{study.study.digest}/sum", OTHERS)
+    found = loot.opens(VICTIM, f"{resolve(study.study).digest}/sum", OTHERS)
     np.testing.assert_array_equal(found, values_of(study, VICTIM))
 
 
@@ -221,7 +221,7 @@ def test_survivors_that_are_no_members_are_refused() -> None:
 def test_a_round_of_one_member_opened_its_input() -> None:
     study, loot = example(), Loot()
     run(liar(loot, ALL | {VICTIM: (VICTIM,)}, ALL), study)
-    found = loot.opens(VICTIM, f"{study.study.digest}/sum", ())
+    found = loot.opens(VICTIM, f"{resolve(study.study).digest}/sum", ())
     np.testing.assert_array_equal(found, values_of(study, VICTIM))
 
 

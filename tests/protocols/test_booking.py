@@ -57,8 +57,8 @@ def test_where_one_island_has_a_ledger_the_others_are_named() -> None:
     example = private_pppca()
     with Ledger() as ledger:
         ledger.set_budget("hospital-1", 9.0, 1e-5)
-        example.islands["hospital-1"].ledger = ledger
-        result = run_study(example.study, example.islands).result
+        own = example.own | {"hospital-1": Own(example.islands["hospital-1"], ledger)}
+        result = run_study(example.study, own).result
         assert ledger.account("hospital-1").releases == 1
     assert result.booked == "no ledger of hospital-0, hospital-2, hospital-3: nothing booked"
 

@@ -16,6 +16,7 @@ from atoll.data.island import Island
 from atoll.errors import ParameterError
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import GaussianCost
+from atoll.protocols import resolve
 from atoll.protocols.own import owned
 from atoll.report.assessment import as_markdown
 from atoll.review.budget import review_privacy
@@ -118,14 +119,13 @@ def test_the_epsilon_after_a_study_is_what_its_ledger_then_has(neighbours: str, 
     """An earlier release was for add/remove: beside one for replace it counts for two rows."""
     example, path = private_pppca(neighbours=neighbours), tmp_path / "ledger.db"
     with Ledger.create(path) as ledger:
-        for name, island in example.islands.items():
+        for name in example.islands:
             ledger.set_budget(name, 50.0, 1e-5)
             ledger.debit(name, f"earlier {name}", [GaussianCost(1.0)], neighbours="add-remove")
-            island.ledger = ledger
         reviewed = review_privacy(
             example.study, Local(identities={"hospital-0": "hospital-0"}, ledger=str(path))
         )
-        run_study(example.study, example.islands)
+        run_study(example.study, owned(example.islands, ledger))
         spent = ledger.account("hospital-0")
     assert reviewed is not None
     (account,) = reviewed.accounts
@@ -316,7 +316,7 @@ def test_the_markdown_has_every_part_and_every_party() -> None:
         "p0, p1, p2",
         "office",
         "lab",
-        a_study().digest,
+        resolve(a_study()).digest,
         "colludes with no provider",
         "up to 1 of the 3",
     ):

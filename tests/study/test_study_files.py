@@ -11,7 +11,7 @@ import pytest
 
 import atoll
 from atoll.errors import StudyError
-from atoll.runtime.studies import load_study, open_study, read_islands
+from atoll.runtime.studies import load_study, open_study, read_own
 from atoll.study.places import Places
 
 STUDY = """\
@@ -54,7 +54,8 @@ def test_every_field_is_read(written: Path) -> None:
     study = file.study
     assert (study.name, study.analysis, study.protocol) == ("icu-pca", "pca", "pppca")
     assert (study.secure_sum, study.partition) == ("shares", "horizontal")
-    assert dict(study.parameters) == {"n_components": 5, "standardize": True}
+    left_out = {"accept_determined": False, "columns": None, "label": None}
+    assert dict(study.parameters) == {"n_components": 5, "standardize": True, **left_out}
     assert [(party.name, party.roles) for party in study.parties] == [
         ("st-mary", ("provider",)),
         ("north-clinic", ("provider",)),
@@ -130,6 +131,39 @@ WRONG = [
 ]
 
 
+# What a protocol or a mechanism refuses of the options names its key too, not only the table.
+REFUSED = [
+    ("epsilon = -1.0\nrow_norm = 2.0", "epsilon"),
+    ("epsilon = 1.0\nrow_norm = 2.0\ndelta = 3.0", "delta"),
+    ("epsilon = 1.0\nrow_norm = -2.0", "row_norm"),
+    ("epsilon = 1.0\nrow_norm = 2.0\ncolluders = 0", "colluders"),
+    ("epsilon = 1.0\nrow_norm = 2.0\ncolluders = 2", "colluders"),
+    ("epsilon = 1.0\nrow_norm = 2.0\nstandardize = true", "standardize"),
+    ('epsilon = 1.0\ncentre = "pairs"\nrows = "clip"', "rows"),
+    ('epsilon = 1.0\ncentre = "pairs"\nassume_centered = true', "assume_centered"),
+    ("epsilon = 1.0\nrow_norm = 2.0\npadded = true", "padded"),
+    ("epsilon = 1.0", "[parameters]"),  # where row_norm is missing
+    ("delta = 1e-5", "delta"),
+]
+
+
+@pytest.mark.parametrize(("options", "key"), REFUSED)
+def test_a_refused_option_is_named_with_its_own_line(tmp_path: Path, options: str, key: str) -> None:
+    path = tmp_path / "icu.toml"
+    path.write_text(STUDY.replace("standardize = true", options).replace('scores = "consumer"\n', ""))
+    line = 1 + next(i for i, text in enumerate(path.read_text().splitlines()) if text.startswith(key))
+    with pytest.raises(StudyError) as caught:
+        open_study(path)
+    assert caught.value.message.startswith(f"{path}:{line}: "), caught.value.message
+
+
+def test_so_is_an_option_of_the_secure_sum(tmp_path: Path) -> None:
+    path = tmp_path / "icu.toml"
+    path.write_text(STUDY.replace('"shares"', '"masks"') + "[sum]\n# how many may leave\ndropouts = 1\n")
+    with pytest.raises(StudyError, match=r"icu\.toml:27: 2 contributors cannot lose 1"):
+        open_study(path)
+
+
 @pytest.mark.parametrize(("said", "instead", "line", "hint"), WRONG)
 def test_what_is_wrong_is_named_with_its_line(
     tmp_path: Path, said: str, instead: str, line: int, hint: str | None
@@ -145,7 +179,7 @@ def test_what_is_wrong_is_named_with_its_line(
 
 def test_meta_refuses_to_standardise_at_its_parameters(written: Path) -> None:
     written.write_text(STUDY.replace('"pppca"', '"meta"').replace('scores = "consumer"\n', ""))
-    with pytest.raises(StudyError, match=r"icu\.toml:8: meta cannot standardise"):
+    with pytest.raises(StudyError, match=r"icu\.toml:10: meta cannot standardise"):
         open_study(written)
 
 
@@ -180,7 +214,7 @@ def test_windows_line_ends_count_as_one(tmp_path: Path) -> None:
 def test_an_island_without_data_is_named(written: Path) -> None:
     written.write_text(STUDY.replace(', north-clinic = "north.parquet"', ""))
     with pytest.raises(StudyError, match=r"icu\.toml:24: there is no data for north-clinic"):
-        read_islands(open_study(written))
+        read_own(open_study(written))
 
 
 # ---- the line of every key ----

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pandas as pd
-
-from atoll.data.island import as_island
+from atoll.data.readers import reader_of
 
 
 def column_names(path: str | Path) -> tuple[str, ...]:
-    """The names in a csv file's first line, a parquet file's schema, or a NumPy archive."""
+    """The names of a table's columns."""
     path = Path(path)
-    if path.suffix == ".csv" and path.is_file():
-        return tuple(str(column) for column in pd.read_csv(path, nrows=0).columns)
-    if path.suffix == ".parquet" and path.is_file():
-        import pyarrow.parquet
-
-        return tuple(pyarrow.parquet.read_schema(path).names)
-    return as_island(path.stem, path).columns
+    return reader_of(path, path.stem).columns(path)
 
 
 def row_count(path: str | Path) -> int:
-    """The lines of a csv file below the first, or what a parquet file says of itself."""
+    """How many rows a table has."""
     path = Path(path)
-    if path.suffix == ".csv" and path.is_file():
-        with path.open("rb") as lines:
-            return max(0, sum(1 for line in lines if line.strip()) - 1)
-    if path.suffix == ".parquet" and path.is_file():
-        import pyarrow.parquet
-
-        return int(pyarrow.parquet.read_metadata(path).num_rows)
-    return as_island(path.stem, path).n_rows
+    return reader_of(path, path.stem).rows(path)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from atoll.data.readers import READERS, Reader, reader_of
 from atoll.errors import DataError, ParameterError
 
 Matrix = npt.NDArray[np.float64]
@@ -29,7 +30,7 @@ class Island:
     """
 
     # No other attributes: a ledger that is put here instead of beside the island would book nothing.
-    __slots__ = ("_places", "_table", "capacity", "columns", "identity", "name", "named", "source")
+    __slots__ = ("_places", "_table", "capacity", "columns", "identity", "name", "named", "reader", "source")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class Island:
         self.identity = identity
         self.capacity = _checked_capacity(name, capacity)
         self.source = source
+        self.reader: Reader | None = None
         self._table = table
         self.named = columns is not None
         self.columns = (
@@ -104,39 +106,40 @@ class Island:
     @classmethod
     def from_csv(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A comma-separated file with a header line."""
-        return cls._from_file(path, pd.read_csv, name, identity)
+        return cls._from_file(Path(path), READERS["csv"](), name, identity)
 
     @classmethod
     def from_parquet(
         cls, path: str | Path, *, name: str | None = None, identity: str | None = None
     ) -> Island:
         """A Parquet file."""
-        return cls._from_file(path, pd.read_parquet, name, identity)
+        return cls._from_file(Path(path), READERS["parquet"](), name, identity)
 
     @classmethod
     def from_npz(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A NumPy archive with ``X`` and, optionally, ``feature_names`` and ``y`` (as column ``y``)."""
-        return cls._from_file(path, _read_npz, name, identity)
+        return cls._from_file(Path(path), READERS["npz"](), name, identity)
 
     @classmethod
-    def _from_file(
-        cls,
-        path: str | Path,
-        read: Callable[[Path], pd.DataFrame],
-        name: str | None,
-        identity: str | None,
-    ) -> Island:
+    def from_file(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
+        """A table file of any format that is known by the ending of its name."""
         path = Path(path)
+        return cls._from_file(path, reader_of(path, name or path.stem), name, identity)
+
+    @classmethod
+    def _from_file(cls, path: Path, reader: Reader, name: str | None, identity: str | None) -> Island:
         name = name or path.stem
         if not path.is_file():
             raise DataError(f"{name}: there is no file {path}", hint="paths are relative to the study file")
         try:
-            frame = read(path)
+            frame = reader.read(path)
         except Exception as error:  # each reader has its own exceptions
             reason = str(error).split("\n", 1)[0]
             raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
         columns = [str(column) for column in frame.columns]
-        return cls(frame, name=name, columns=columns, source=path, identity=identity)
+        island = cls(frame, name=name, columns=columns, source=path, identity=identity)
+        island.reader = reader
+        return island
 
     # ---- looking at it ----
 
@@ -225,9 +228,9 @@ class Island:
 
     def place(self, row: int) -> str:
         """A row as its owner finds it."""
-        if self.source is not None and self.source.suffix == ".csv":
-            return f"row {row} (line {row + 2} of {self.source.name})"
-        return f"row {row}"
+        if self.source is None or self.reader is None:
+            return f"row {row}"
+        return self.reader.place(row, self.source)
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -296,22 +299,6 @@ def _as_table(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     return table
 
 
-def _read_npz(path: Path) -> pd.DataFrame:
-    with np.load(path, allow_pickle=False) as archive:
-        if "X" not in archive.files:
-            raise ValueError(f"no array called X among {', '.join(archive.files)}")
-        table = archive["X"]
-        named = "feature_names" in archive.files
-        columns = (
-            [str(c) for c in archive["feature_names"]] if named else [f"x{i}" for i in range(table.shape[1])]
-        )
-        labels = archive["y"] if "y" in archive.files else None
-    frame = pd.DataFrame(table, columns=columns)
-    if labels is not None and labels.shape == (len(frame),):
-        frame["y"] = labels
-    return frame
-
-
 def _checked_capacity(name: str, capacity: int | None) -> int | None:
     if capacity is None:
         return None
@@ -320,13 +307,10 @@ def _checked_capacity(name: str, capacity: int | None) -> int | None:
     return int(capacity)
 
 
-_READERS = {".csv": Island.from_csv, ".parquet": Island.from_parquet, ".npz": Island.from_npz}
-
-
 def as_island(name: str, data: Any) -> Island:
     """Whatever a user hands in as one island's data."""
     if isinstance(data, Island):
-        return Island(
+        island = Island(
             data._table,
             name=name,
             columns=data.columns if data.named else None,
@@ -334,14 +318,10 @@ def as_island(name: str, data: Any) -> Island:
             identity=data.identity,
             capacity=data.capacity,
         )
+        island.reader = data.reader
+        return island
     if isinstance(data, str | Path):
-        path = Path(data)
-        reader = _READERS.get(path.suffix)
-        if reader is None:
-            raise DataError(
-                f"{name}: {path.name} has an ending that is not known", hint=f"one of {', '.join(_READERS)}"
-            )
-        return reader(path, name=name)
+        return Island.from_file(data, name=name)
     if hasattr(data, "columns") and not isinstance(data, np.ndarray):
         return Island.from_frame(data, name=name)
     return Island.from_array(data, name=name)

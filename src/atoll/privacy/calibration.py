@@ -26,7 +26,7 @@ _MU_RANGE = (1e-10, 1e4)
 
 def check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}")
+        raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}", option="epsilon")
 
 
 def check_delta(delta: float) -> None:
@@ -34,6 +34,7 @@ def check_delta(delta: float) -> None:
         raise ParameterError(
             f"delta must lie strictly between 0 and 1, got {delta!r}",
             hint="take delta well below 1/rows, or leave it out for pure epsilon",
+            option="delta",
         )
 
 

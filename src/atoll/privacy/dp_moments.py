@@ -118,14 +118,17 @@ class Plan:
             raise ParameterError(
                 f"a private analysis needs a public bound on the norm of a row, got {self.row_norm!r}",
                 hint="set row_norm from what is known about the columns, never from the rows themselves",
+                option="row_norm",
             )
         if self.features < 1:
             raise ParameterError(f"features must be at least 1, got {self.features}")
         if self.rows not in get_args(Rows):
-            raise ParameterError(f"rows must be one of {', '.join(get_args(Rows))}, got {self.rows!r}")
+            raise ParameterError(
+                f"rows must be one of {', '.join(get_args(Rows))}, got {self.rows!r}", option="rows"
+            )
         if self.centre not in get_args(CentreChoice):
             choices = ", ".join(get_args(CentreChoice))
-            raise ParameterError(f"centre must be one of {choices}, got {self.centre!r}")
+            raise ParameterError(f"centre must be one of {choices}, got {self.centre!r}", option="centre")
         self._check_pairs()
         sensitivity.check_neighbours(self.neighbours)
         check_epsilon(self.epsilon)
@@ -136,16 +139,19 @@ class Plan:
             raise ParameterError(
                 "padded means something with centre='pairs' and neighbours='add-remove' only",
                 hint="leave it out: elsewhere no pair depends on how many rows there are",
+                option="padded",
             )
         if self.centre == "pairs" and self.assume_centered:
             raise ParameterError(
                 "assume_centered means nothing with centre='pairs', which needs no mean",
                 hint="leave one of the two out",
+                option="assume_centered",
             )
         if self.centre == "pairs" and self.rows != "normalise":
             raise ParameterError(
                 f"rows={self.rows!r} means nothing with centre='pairs', whose differences have length one",
                 hint="leave rows out, or centre='mean'",
+                option="rows",
             )
 
     def _budget(self, share: float) -> Cost:

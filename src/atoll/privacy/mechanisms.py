@@ -43,12 +43,13 @@ class Crowd:
 
     def __post_init__(self) -> None:
         if self.colluders < 0 or self.dropouts < 0:
-            raise ParameterError("colluders and dropouts cannot be negative")
+            raise ParameterError("colluders and dropouts cannot be negative", option="colluders")
         if self.honest < 1:
             raise ParameterError(
                 f"{self.owners} owners with {self.colluders} colluders and {self.dropouts} dropouts "
                 "leave nobody whose noise counts",
                 hint="add islands, or lower colluders or dropouts",
+                option="colluders",
             )
 
     @property

@@ -21,7 +21,8 @@ Neighbours = Literal["add-remove", "replace"]
 def check_neighbours(neighbours: str) -> None:
     if neighbours not in get_args(Neighbours):
         raise ParameterError(
-            f"neighbours must be one of {', '.join(get_args(Neighbours))}, got {neighbours!r}"
+            f"neighbours must be one of {', '.join(get_args(Neighbours))}, got {neighbours!r}",
+            option="neighbours",
         )
 
 

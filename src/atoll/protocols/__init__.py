@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from atoll.errors import StudyError, one_of
-from atoll.protocols import summation
+from atoll.protocols import base
 from atoll.protocols.base import Learned, Protocol, check_study
-from atoll.protocols.pca import baselines, privatelocal
-from atoll.protocols.pca.dpdpca import protocol as dpdpca
-from atoll.protocols.pca.pppca import protocol as pppca
-from atoll.protocols.pca.sfpca import later as sfpca_later
-from atoll.protocols.pca.sfpca import protocol as sfpca
+from atoll.registry import Registry
+from atoll.study.model import Study
 
-PROTOCOLS: dict[str, Protocol] = {
-    protocol.name: protocol
-    for protocol in (
-        pppca.PROTOCOL,
-        dpdpca.PROTOCOL,
-        sfpca.PROTOCOL,
-        sfpca_later.PROTOCOL,
-        privatelocal.PROTOCOL,
-        baselines.META,
-        baselines.SEPARATE,
-        summation.PROTOCOL,
-    )
-}
+PROTOCOLS: Registry[Protocol] = Registry(
+    "atoll.protocols",
+    "a protocol",
+    Protocol,
+    {
+        "pppca": "atoll.protocols.pca.pppca.protocol:PROTOCOL",
+        "dpdpca": "atoll.protocols.pca.dpdpca.protocol:PROTOCOL",
+        "sfpca": "atoll.protocols.pca.sfpca.protocol:PROTOCOL",
+        "sfpca-later": "atoll.protocols.pca.sfpca.later:PROTOCOL",
+        "privatelocal": "atoll.protocols.pca.privatelocal:PROTOCOL",
+        "meta": "atoll.protocols.pca.baselines:META",
+        "separate": "atoll.protocols.pca.baselines:SEPARATE",
+        "sum": "atoll.protocols.summation:PROTOCOL",
+    },
+)
+"""Every protocol by name; packages add theirs as entry points of this group."""
 
-__all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of"]
+__all__ = ["PROTOCOLS", "Learned", "Protocol", "check_study", "protocol_of", "resolve"]
 
 
 def protocol_of(name: str) -> Protocol:
@@ -33,7 +33,12 @@ def protocol_of(name: str) -> Protocol:
     if name not in PROTOCOLS:
         raise StudyError(
             f"there is no protocol called {name!r}",
-            hint=one_of(name, PROTOCOLS),
+            hint=one_of(name, PROTOCOLS.names()),
             path=("study", "protocol"),
         )
     return PROTOCOLS[name]
+
+
+def resolve(study: Study) -> Study:
+    """The study, checked, with all options of its protocol filled in: what is reviewed, approved and run."""
+    return base.resolve(protocol_of(study.protocol), study)

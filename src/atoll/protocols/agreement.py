@@ -4,7 +4,7 @@ Needed where two providers that were told different things would answer for diff
 is another for one provider shows that provider's own rows, and columns in another order are another
 covariance. Not needed where the study itself says what is due, or where noise covers whatever is asked.
 
-Everybody compares with everybody; beyond 101 providers each with 100 neighbours, in the graph of ``masks``:
+Everybody compares with everybody; beyond 101 providers each with 100 neighbours, in a sparse graph:
 equal answers spread along the honest, whom 99 colluders leave connected.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from atoll.codec import encode
 from atoll.errors import PartyLeft
 from atoll.network import Network
-from atoll.secure_sums.masks import MAX_NEIGHBOURS, neighbours
+from atoll.secure_sums.graph import MAX_NEIGHBOURS, neighbours
 from atoll.study.address import Address
 
 COMPARISON_BYTES = 85

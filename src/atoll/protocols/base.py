@@ -141,6 +141,9 @@ class Protocol:
     single_roles: frozenset[str]
     """Roles that exactly one party plays."""
     analysis: str = "pca"
+    version: int = 1
+    """Counted up when an approved study would mean something else, or roles of before and after could not
+    work together: it is part of the digest."""
     apart: tuple[tuple[str, str], ...] = ()
     """Roles that no party may play together, because the protection rests on their not colluding."""
     uses_sum: bool = True
@@ -153,8 +156,6 @@ class Protocol:
     """The same for tables and links that are known better, with time and memory."""
     reads_table: Callable[[Study, Address], bool] = lambda _, __: True
     """Whether a role that may have a table needs one in this study."""
-    version: int = 1
-    """Raised when roles of before and after could not work together."""
     largest: Callable[[Study, int], int] | None = None
     """Bytes of the largest message, for tables of so many columns; None where nobody counted."""
     check: Callable[[Study], None] = lambda _: None
@@ -233,13 +234,32 @@ def check_study(protocol: Protocol, study: Study) -> None:
     protocol.check(study)
 
 
+def resolve(protocol: Protocol, study: Study) -> Study:
+    """The study, checked, with every option that it leaves out as the protocol has it by default.
+
+    Its digest covers them all: whoever approved it has approved these. A resolved study stays as it is.
+    """
+    check_study(protocol, study)
+    if study.version not in (None, protocol.version):
+        raise StudyError(
+            f"the study was made for version {study.version} of {protocol.name}, which is now at "
+            f"{protocol.version}",
+            hint="load its file again, review it, and approve the new digest",
+        )
+    sum_options = msgspec.to_builtins(secure_sums.options(study)) if protocol.uses_sum else study.sum_options
+    return study.filled_in(
+        study.read_parameters(protocol.parameters).plain(), sum_options, version=protocol.version
+    )
+
+
 def _check_sum(protocol: Protocol, study: Study) -> None:
     contributors = sum(len(study.who(role)) for role in protocol.data_roles)
     method = secure_sums.chosen(study)
     try:
-        method.check(contributors, secure_sums.read_options(method, study.sum_options))
+        method.check(contributors, secure_sums.options(study))
     except ParameterError as error:
-        raise StudyError(error.message, hint=error.hint, path=("sum",)) from None
+        path = ("sum",) if error.option is None else ("sum", error.option)
+        raise StudyError(error.message, hint=error.hint, path=path) from None
 
 
 def _check_parties(protocol: Protocol, study: Study) -> None:

@@ -44,7 +44,8 @@ def _identity(review: Review) -> str:
 def _purpose(review: Review) -> str:
     what = _ANALYSES.get(review.analysis, f"the analysis “{review.analysis}”")
     islands = [party for role in review.roles if role.brings_data for party in role.parties]
-    parameters = ", ".join(f"{name} = {value!r}" for name, value in review.parameters.items())
+    given = {name: value for name, value in review.parameters.items() if value is not None}
+    parameters = ", ".join(f"{name} = {value!r}" for name, value in given.items())
     together = (
         f"{len(islands)} organisations compute {what} over all their records together, without bringing "
         "the records together in one place."

@@ -14,7 +14,7 @@ import msgspec
 from atoll import secure_sums
 from atoll.data.columns import column_names, row_count
 from atoll.errors import AtollError, ParameterError
-from atoll.protocols import Protocol, protocol_of
+from atoll.protocols import Protocol, protocol_of, resolve
 from atoll.protocols.base import Circumstances, Forecast, with_helpers
 from atoll.review.budget import PrivacyReview, review_exact, review_privacy
 from atoll.runtime.studies import data_holders
@@ -115,6 +115,7 @@ def review_study(
     study: Study, columns: int | None = None, local: Local | None = None, guess: Guess = NO_GUESS
 ) -> Review:
     """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
+    study = resolve(study)
     protocol = with_helpers(protocol_of(study.protocol), study)
     protection = protocol.protection(study)
     sums = protocol.uses_sum and (protection is None or bool(protection.summed))
@@ -150,7 +151,7 @@ def review_study(
 def _trust(protocol: Protocol, study: Study) -> str:
     method = secure_sums.chosen(study)
     contributors = sum(len(study.who(role)) for role in protocol.data_roles)
-    return method.trust(contributors, secure_sums.read_options(method, study.sum_options))
+    return method.trust(contributors, secure_sums.options(study))
 
 
 def review_file(file: StudyFile, columns: int | None = None, guess: Guess = NO_GUESS) -> Review:

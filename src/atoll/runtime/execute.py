@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.protocols import Learned, protocol_of
+from atoll.protocols import Learned, protocol_of, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Progress
 from atoll.runtime.local.engine import LocalEngine
@@ -30,6 +30,7 @@ def run_study(
     progress: Progress | None = None,
 ) -> Run:
     """All roles; the result holds the union of everything released to any of them."""
+    study = resolve(study)
     outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, own, progress=progress)
     outputs: dict[str, Any] = {}
     for learned in outcome.learned.values():

@@ -14,7 +14,7 @@ from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.errors import RunError
 from atoll.network import Network, Record
-from atoll.protocols.base import Learned, Protocol, with_helpers
+from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
 from atoll.protocols.own import Own
 from atoll.runtime.inbox import Event, Inbox
 from atoll.runtime.records import MemoryRecord, Sending
@@ -70,6 +70,7 @@ def replay(
     sendings: Sequence[Sending] = (),
 ) -> tuple[Learned, list[tuple[Address, bytes]]]:
     """What the role learns and sends, run again; ``sendings``: what it has sent, which it may not change."""
+    study = resolve(protocol, study)
     protocol = with_helpers(protocol, study)
     record = MemoryRecord(drawn, sendings, may_draw=False)
     net = ReplayNetwork(address, inbox, Decoder[Message](protocol.all_messages(study)), record)

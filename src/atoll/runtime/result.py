@@ -121,7 +121,8 @@ def load_result(path: str | Path) -> Result:
     except MessageError as error:
         raise DataError(f"{path} is damaged: {error.message}") from None
     study = from_plain(content.study)
-    if study.digest != content.digest:
+    as_stated = study.version is None and study.digest_as_stated == content.digest  # a file of 0.1.0
+    if study.digest != content.digest and not as_stated:
         raise DataError(f"{path} is damaged: its study does not match its digest")
     return Result(study, _restored(content.outputs), content.transcript, content.certificate, content.booked)
 

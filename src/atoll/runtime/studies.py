@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from atoll.data.island import Island, as_island
 from atoll.errors import ParameterError, StudyError, one_of
 from atoll.privacy.identities import canonical
 from atoll.privacy.ledger import Ledger, site_ledger
-from atoll.protocols import check_study, protocol_of
+from atoll.protocols import protocol_of, resolve
 from atoll.protocols.own import Own, owned
 from atoll.study.load import StudyFile, read_study_file
 from atoll.study.model import Local, Study
@@ -20,17 +21,18 @@ def load_study(path: str | Path) -> Study:
 
 
 def open_study(path: str | Path) -> StudyFile:
-    """The study file itself, checked: the study, its local matters and the lines they stand on."""
+    """The study file itself, checked: the study with all options, its local matters, and their lines."""
     file = read_study_file(path)
     try:
-        check_study(protocol_of(file.study.protocol), file.study)
+        file = replace(file, study=resolve(file.study))
         _check_local(file)
         _check_capacities(file)
     except StudyError as error:
         raise file.located(error) from None
     except ParameterError as error:
         # A protocol may refuse a combination of parameters in the words of its estimator.
-        wrong = StudyError(error.message, hint=error.hint, path=("parameters",))
+        place = ("parameters",) if error.option is None else ("parameters", error.option)
+        wrong = StudyError(error.message, hint=error.hint, path=place)
         raise file.located(wrong) from None
     return file
 

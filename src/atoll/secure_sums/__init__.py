@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from atoll.errors import StudyError, one_of
 from atoll.network import Network, Record
+from atoll.registry import Registry
 from atoll.secure_sums.base import Cost, Helper, SecureSum, SumOptions, read_options
-from atoll.secure_sums.lattice import Lattice
-from atoll.secure_sums.masks import Masks
-from atoll.secure_sums.mix import Mix
-from atoll.secure_sums.paillier import Paillier
-from atoll.secure_sums.shares import Shares
 from atoll.study.address import Address
 from atoll.study.model import Study
 
-METHODS: dict[str, type[SecureSum]] = {
-    "shares": Shares,
-    "masks": Masks,
-    "paillier": Paillier,
-    "lattice": Lattice,
-    "mix": Mix,
-}
+METHODS: Registry[type[SecureSum]] = Registry(
+    "atoll.secure_sums",
+    "a secure sum",
+    SecureSum,
+    {
+        "shares": "atoll.secure_sums.shares:Shares",
+        "masks": "atoll.secure_sums.masks:Masks",
+        "paillier": "atoll.secure_sums.paillier:Paillier",
+        "lattice": "atoll.secure_sums.lattice:Lattice",
+        "mix": "atoll.secure_sums.mix:Mix",
+    },
+)
+"""Every method by name; packages add theirs as entry points of this group."""
 
 __all__ = [
     "METHODS",
@@ -30,7 +35,10 @@ __all__ = [
     "chosen",
     "expected",
     "helpers",
+    "listed",
+    "may_leave",
     "method",
+    "options",
     "read_options",
     "session",
 ]
@@ -41,7 +49,7 @@ def method(name: str) -> type[SecureSum]:
     if name not in METHODS:
         raise StudyError(
             f"there is no secure sum called {name!r}",
-            hint=one_of(name, METHODS),
+            hint=one_of(name, METHODS.names()),
             path=("study", "secure_sum"),
         )
     return METHODS[name]
@@ -50,7 +58,23 @@ def method(name: str) -> type[SecureSum]:
 def chosen(study: Study) -> type[SecureSum]:
     """The study's method, in the form that its options ask for."""
     named = method(study.secure_sum)
-    return named.chosen(read_options(named, study.sum_options)).helped(frozenset(helpers(study)))
+    return named.chosen(options(study)).helped(frozenset(helpers(study)))
+
+
+def options(study: Study) -> Any:
+    """The options of the study's method, as the method's own struct."""
+    return study.read_sum_options(method(study.secure_sum).options_type)
+
+
+def may_leave(study: Study) -> int:
+    """How many contributors may leave during the first sum without spoiling it."""
+    return method(study.secure_sum).may_leave(options(study))
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of methods for a hint: 'one', 'two' or 'three'."""
+    quoted = [repr(name) for name in names]
+    return " or ".join(filter(None, (", ".join(quoted[:-1]), *quoted[-1:])))
 
 
 def helpers(study: Study) -> dict[str, Address]:
@@ -89,4 +113,4 @@ def session(
 def expected(study: Study, contributors: int, lengths: list[int]) -> Cost:
     """What the study's secure sum costs for rounds of these lengths and one receiver."""
     form = chosen(study)
-    return form.cost(contributors, 1, read_options(form, study.sum_options), lengths)
+    return form.cost(contributors, 1, options(study), lengths)

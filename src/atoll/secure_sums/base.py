@@ -49,8 +49,22 @@ class Helper(NamedTuple):
     messages: tuple[type[Message], ...]
 
 
+class Inexact(NamedTuple):
+    """Why a method does not add exactly on the grid, and which of its options makes it do so."""
+
+    words: str
+    hint: str
+    option: str
+
+
 class SecureSum(ABC):
-    """One session for one participant."""
+    """One session for one participant.
+
+    What others need to know of a method stands here, so that nobody asks for it by name: what reaches whom
+    (``to_contributors``, ``to_receivers``, ``to_adder``, ``contributors_see``), which roles it brings
+    (``has_adder``, ``helpers``), who may leave (``may_leave``), whether it is exact (``inexact``), what it
+    can do beyond adding (``multiplies``), and its options for estimators and benchmarks.
+    """
 
     to_contributors: ClassVar[tuple[type[Message], ...]]
     to_receivers: ClassVar[tuple[type[Message], ...]]
@@ -66,6 +80,16 @@ class SecureSum(ABC):
 
     helpers: ClassVar[Mapping[str, Helper]] = {}
     """Roles of its own that the method can have, by name."""
+    inexact: ClassVar[Inexact | None] = None
+    """None: the total is exact on the grid and shows nothing of single numbers."""
+    multiplies: ClassVar[bool] = False
+    """Whether ciphertexts can be multiplied by numbers, as a published form of DPDPCA needs."""
+    estimator_options: ClassVar[tuple[str, ...]] = ()
+    """Arguments of estimators that mean something to this method alone."""
+    key_steps: ClassVar[frozenset[str]] = frozenset()
+    """The names of the steps in which keys are made, as transcripts have them."""
+    measured: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    """The options under which ``atoll bench sums`` runs it, one line each."""
 
     @classmethod
     def messages(cls) -> tuple[type[Message], ...]:
@@ -86,6 +110,17 @@ class SecureSum(ABC):
         """
         del options, adder_apart
         return contributors - 2
+
+    @classmethod
+    def may_leave(cls, options: Any) -> int:
+        """How many contributors may leave during the first sum without spoiling it."""
+        del options
+        return 0
+
+    @classmethod
+    def from_estimator(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The method's options, from the values of its ``estimator_options``."""
+        return dict(given)
 
     def __init__(
         self,

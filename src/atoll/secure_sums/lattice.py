@@ -21,18 +21,14 @@ from typing import Any, Literal
 
 from atoll import codec, randomness
 from atoll.codec import Message
-from atoll.crypto import fingerprint
-from atoll.crypto.hazmat import lattice
-from atoll.crypto.parameters import LATTICE_TABLE
+from atoll.crypto import fingerprint, lattice
+from atoll.crypto.lattice import MAX_MEMBERS, MAX_SUMMANDS
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Limbs
 from atoll.network import Compared
 from atoll.secure_sums.base import BLOCK_VALUES, Cost, SecureSum, SumOptions, check_round, of_length
 from atoll.secure_sums.encrypted import EncryptedSum, SumKey, one_key_cost
 from atoll.study.address import Address
-
-MAX_MEMBERS = min(row.max_members for row in LATTICE_TABLE if row.collective and not row.insecure)
-MAX_SUMMANDS = min(row.max_summands for row in LATTICE_TABLE if not row.insecure)
 
 
 class LatticeOptions(SumOptions, frozen=True):
@@ -123,6 +119,9 @@ class Lattice(SecureSum):
         "public keys, the others' digests and fingerprints, and ciphertexts that nobody opens alone"
     )
     hides = "what an island sends is encrypted under a key that all islands share"
+    estimator_options = ("key",)
+    key_steps = frozenset({"recorded_share", "add_key_shares", "key_fingerprints"})
+    measured = ({"key": "collective"}, {"key": "server"})
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
@@ -180,7 +179,7 @@ class Lattice(SecureSum):
                     f"the key shares that came are not those that {sender} was promised",
                     hint="a share chosen after seeing the others could cancel them; nothing was encrypted",
                 )
-        public = await self.net.compute(lattice.aggregate, [message.share for message in shares.values()])
+        public = await self.net.compute(_add_key_shares, [message.share for message in shares.values()])
         self._public = lattice.PublicKey(public)
         await self.net.broadcast(self.contributors, SumKey(public))
 
@@ -297,6 +296,10 @@ class Lattice(SecureSum):
 
 def _key_points(primes: Sequence[int], coin: bytes) -> list[fingerprint.Points]:
     return [fingerprint.points_modulo(prime, coin) for prime in primes]
+
+
+def _add_key_shares(shares: list[bytes]) -> bytes:
+    return lattice.aggregate(shares)
 
 
 def _key_fingerprints(key: bytes, coin: bytes) -> list[fingerprint.Pair]:

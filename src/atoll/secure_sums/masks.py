@@ -26,9 +26,8 @@ from atoll.codec import Message, encode
 from atoll.errors import MessageError, ParameterError
 from atoll.fixedpoint import Accumulator, Limbs
 from atoll.secure_sums.base import Cost, SecureSum, SumOptions, check_block, check_round, count_blocks
+from atoll.secure_sums.graph import MAX_NEIGHBOURS, neighbours
 from atoll.study.address import Address
-
-MAX_NEIGHBOURS = 100
 
 _DOMAIN = "atoll/masks/v1"
 TYPICAL_BLOCK = "scatter#0"
@@ -54,14 +53,6 @@ class MaskedInput(Message, frozen=True):
     block: str
     key: bytes
     body: np.ndarray[Any, Any]
-
-
-def neighbours(index: int, n: int) -> list[int]:
-    """A circulant graph in which each of n has up to 100 neighbours: no 99 of them disconnect it."""
-    reach = MAX_NEIGHBOURS // 2
-    if n - 1 <= MAX_NEIGHBOURS:
-        return [other for other in range(n) if other != index]
-    return sorted((index + step) % n for step in range(-reach, reach + 1) if step)
 
 
 def public_key(private: bytes) -> bytes:
@@ -121,6 +112,8 @@ class Masks(SecureSum):
     options_type = MaskOptions
     contributors_see = "public keys of other islands"
     hides = "what an island sends is uniformly random"
+    estimator_options = ("dropouts",)
+    measured = ({}, {"dropouts": 1})
 
     @classmethod
     def chosen(cls, options: Any) -> type[SecureSum]:
@@ -135,6 +128,10 @@ class Masks(SecureSum):
         if not options.dropouts:
             return f"{safe}."
         return f"{safe}; up to {options.dropouts} islands may leave during the first sum, none later."
+
+    @classmethod
+    def may_leave(cls, options: Any) -> int:
+        return int(options.dropouts)
 
     @classmethod
     def withstands(cls, contributors: int, options: Any, *, adder_apart: bool) -> int:
@@ -155,6 +152,7 @@ class Masks(SecureSum):
             raise ParameterError(
                 f"{contributors} contributors cannot lose {options.dropouts} and keep their masks safe",
                 hint=f"dropouts may be at most {most} here",
+                option="dropouts",
             )
 
     @classmethod

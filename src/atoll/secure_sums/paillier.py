@@ -11,11 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from atoll import fixedpoint, randomness
-from atoll.crypto.hazmat import ciphertexts, significands
-from atoll.crypto.hazmat.packing import Layout
-from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
+from atoll.crypto.paillier import (
+    Layout,
+    PublicKey,
+    SecretKey,
+    ciphertexts,
+    generate,
+    parameters_for,
+    significands,
+)
 from atoll.fixedpoint import Limbs
-from atoll.secure_sums.base import Cost, SecureSum, SumOptions, of_length
+from atoll.secure_sums.base import Cost, Inexact, SecureSum, SumOptions, of_length
 from atoll.secure_sums.encrypted import EncryptedSum, one_key_cost
 
 
@@ -30,6 +36,7 @@ class Paillier(EncryptedSum):
     """A session under the receiver's Paillier key; with encoding='exponent', :class:`PaillierExponent`."""
 
     options_type = PaillierOptions
+    multiplies = True
 
     @classmethod
     def chosen(cls, options: Any) -> type[SecureSum]:
@@ -73,6 +80,12 @@ class PaillierExponent(Paillier):
     """The papers' encoding: significands one by one, exponents in the clear."""
 
     hides = "significands are encrypted, but exponents are not: whoever adds learns each value's magnitude"
+    multiplies = False
+    inexact = Inexact(
+        "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
+        "a private study needs encoding='packed'",
+        "encoding",
+    )
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:

@@ -38,14 +38,13 @@ from atoll.errors import MessageError, ParameterError, PartyLeft
 from atoll.fixedpoint import Accumulator, Limbs
 from atoll.network import Compared
 from atoll.secure_sums.base import Cost, check_block, check_round, count_blocks
+from atoll.secure_sums.graph import MAX_NEIGHBOURS, neighbours
 from atoll.secure_sums.masks import (
-    MAX_NEIGHBOURS,
     TYPICAL_BLOCK,
     MaskedInput,
     MaskKey,
     Masks,
     gen_masked,
-    neighbours,
     pair_seed,
     public_key,
     size,

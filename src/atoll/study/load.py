@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from atoll.errors import StudyError, one_of
-from atoll.study.model import Local, Party, Study
+from atoll.study.model import DEFAULT_SUM, Local, Party, Study
 from atoll.study.places import Places
 from atoll.study.tables import read_table
 
@@ -27,7 +27,7 @@ class _StudyTable(msgspec.Struct, frozen=True):
     name: str
     protocol: str
     analysis: str = "pca"
-    secure_sum: str = "shares"
+    secure_sum: str = DEFAULT_SUM
     partition: str = "horizontal"
 
 

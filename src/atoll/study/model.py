@@ -1,29 +1,46 @@
 """A study: the one immutable description of a run, and what everybody approves.
 
 Estimators build it, TOML loads it, ``atoll review`` prints it, engines run it; secure sums are
-bound to its digest. Local matters (data paths, addresses, time-outs) stand in :class:`Local`, outside it.
+bound to its digest. What a study leaves out its protocol fills in (:func:`atoll.protocols.resolve`) before
+anybody sees the digest, so that another default is another study. Local matters (data paths, addresses,
+time-outs) stand in :class:`Local`, outside it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from atoll.errors import StudyError
 from atoll.study.address import Address
-from atoll.study.tables import read_table
+from atoll.study.tables import Path, read_table
 
-FORMAT = 1
+FORMAT = 2
+"""Of the bytes that the digest covers. Up to 1 these were only what a file stated."""
+DEFAULT_SUM = "shares"
+"""The secure sum of a study that names none."""
 
 P = TypeVar("P", bound="Parameters")
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of a protocol's parameters; each protocol declares its own."""
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any], path: Path) -> Self:
+        """From a table of a study, which stands at ``path`` in it."""
+        return read_table(table, cls, path)
+
+    def plain(self) -> dict[str, Any]:
+        """As a table that reads the same, with every default filled in."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
 
 class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,18 +64,22 @@ class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capacities: dict[str, int] = {}
 
 
-class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is computed, by whom, with which protection, and who gets what."""
+class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
+    """What is computed, by whom, with which protection, and who gets what.
+
+    ``version``: of the protocol that filled in all options; None while they are as stated.
+    """
 
     name: str
     parties: tuple[Party, ...]
     protocol: str
     analysis: str = "pca"
-    secure_sum: str = "shares"
+    secure_sum: str = DEFAULT_SUM
     partition: str = "horizontal"
     sum_options: Mapping[str, Any] = MappingProxyType({})
     parameters: Mapping[str, Any] = MappingProxyType({})
     release: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    version: int | None = None
 
     def __post_init__(self) -> None:
         for field in ("sum_options", "parameters", "release"):
@@ -94,16 +115,42 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def read_parameters(self, kind: type[P]) -> P:
         """The parameters as the protocol's own typed struct."""
-        return read_table(self.parameters, kind, ("parameters",))
+        return self._read_once("parameters", kind, kind.read)
+
+    def read_sum_options(self, kind: type[S]) -> S:
+        """The options of the secure sum as the method's own typed struct."""
+        return self._read_once("sum", kind, lambda table, path: read_table(table, kind, path))
+
+    def _read_once(self, name: str, kind: type[S], read: Callable[[Mapping[str, Any], Path], S]) -> S:
+        """A table as a struct, parsed at the first call: neither of them ever changes."""
+        known = self.__dict__.setdefault("_read", {})
+        if (name, kind) not in known:
+            known[name, kind] = read(self.parameters if name == "parameters" else self.sum_options, (name,))
+        struct: S = known[name, kind]
+        return struct
+
+    def filled_in(
+        self, parameters: Mapping[str, Any], sum_options: Mapping[str, Any], *, version: int
+    ) -> Study:
+        """The same study with every option stated; they mean the same, so what was read stays read."""
+        whole = msgspec.structs.replace(self, parameters=parameters, sum_options=sum_options, version=version)
+        whole.__dict__["_read"] = self.__dict__.get("_read", {})
+        return self if self == whole else whole
 
     def canonical(self) -> bytes:
         """The bytes that the digest covers: every field, keys sorted."""
         return msgspec.json.encode({"format": FORMAT, **to_plain(self)}, order="sorted")
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What islands approve and messages are bound to."""
         return hashlib.sha256(self.canonical()).hexdigest()
+
+    @property
+    def digest_as_stated(self) -> str:
+        """The digest of format 1, which covered what a study stated and no defaults: in files of 0.1.0."""
+        stated = {name: value for name, value in to_plain(self).items() if name != "version"}
+        return hashlib.sha256(msgspec.json.encode({"format": 1, **stated}, order="sorted")).hexdigest()
 
 
 def to_plain(study: Study) -> dict[str, Any]:

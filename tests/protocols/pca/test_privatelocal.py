@@ -20,7 +20,7 @@ from atoll.randomness import fresh_seed
 
 
 def parameters(**options: object) -> pl.PrivateLocalParameters:
-    return pl.PrivateLocalParameters(**({"epsilon": 1.0, "delta": 1e-5} | options))  # type: ignore[arg-type]
+    return pl.PrivateLocalParameters.read({"epsilon": 1.0, "delta": 1e-5} | options, ())
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])

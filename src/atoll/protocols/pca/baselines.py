@@ -191,6 +191,7 @@ def check_meta(study: Study) -> None:
         raise ParameterError(
             "meta cannot standardise: islands would divide by different deviations",
             hint="standardise the islands beforehand, or use protocol='pppca'",
+            option="standardize",
         )
 
 

@@ -13,9 +13,8 @@ noisy value does (``booking``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -37,27 +36,12 @@ from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
 from atoll.protocols.pca.released import Model, Variances
+from atoll.protocols.private_options import Privacy
 from atoll.secure_sums import SecureSum
 from atoll.study.address import Address
 from atoll.study.model import Study
 
 RECORDED_NOISE = "privacy/noise"
-
-
-@dataclass(frozen=True)
-class Private:
-    """What a study asks for: the privacy part of a protocol's parameters."""
-
-    epsilon: float
-    delta: float | None
-    row_norm: float | None
-    rows: dp.Rows = "normalise"
-    neighbours: Neighbours = "add-remove"
-    noise: Literal["distributed", "local"] = "distributed"
-    colluders: int = 1
-    assume_centered: bool = False
-    centre: dp.CentreChoice = "mean"
-    padded: bool = False
 
 
 class PublicCentre(Message, frozen=True):
@@ -71,7 +55,7 @@ class PublicCentre(Message, frozen=True):
 # ---- the plan: a function of the study and the number of columns ----
 
 
-def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan:
+def plan_of(study: Study, asked: Privacy, owners: int, features: int) -> dp.Plan:
     """Stages, noise and costs of the study."""
     return dp.Plan(
         features=features,
@@ -87,68 +71,77 @@ def plan_of(study: Study, asked: Private, owners: int, features: int) -> dp.Plan
     )
 
 
-def _row_norm(asked: Private) -> float:
+def _row_norm(asked: Privacy) -> float:
     if asked.centre == "pairs":
         if asked.row_norm is not None:
             raise ParameterError(
                 "row_norm means nothing with centre='pairs', whose differences have length one",
                 hint="leave it out",
+                option="row_norm",
             )
         return 1.0
     if asked.row_norm is None:
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
+            option="row_norm",
         )
     return asked.row_norm
 
 
-def _crowd(study: Study, asked: Private, owners: int) -> Crowd:
-    dropouts = int(study.sum_options.get("dropouts", 0))
+def _crowd(study: Study, asked: Privacy, owners: int) -> Crowd:
+    dropouts = secure_sums.may_leave(study)
     if asked.colluders < 1:
         raise ParameterError(
             f"colluders={asked.colluders}: owners see the result, so at least 1 must be assumed to use "
             "its own noise share against the others",
             hint="colluders=1 or more",
+            option="colluders",
         )
     # Local noise is noise for the case that all others collude: every owner adds the whole of it.
     return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
 
 
-def check(study: Study, asked: Private, owners: int, *, adder_apart: bool = False) -> None:
+def check(study: Study, asked: Privacy, owners: int, *, adder_apart: bool = False) -> None:
     """Refuse what cannot be private, before anybody approves the study."""
     plan = plan_of(study, asked, owners, features=2)
     for stage in plan.stages:
         _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
     _check_coalition(study, plan.crowd, adder_apart=adder_apart)
-    if study.sum_options.get("encoding") == "exponent":
-        raise StudyError(
-            "encoding='exponent' shows the magnitude of every owner's numbers and rounds the noise",
-            hint="a private study needs encoding='packed'",
-            path=("sum", "encoding"),
-        )
+    inexact = secure_sums.chosen(study).inexact
+    if inexact is not None:
+        raise StudyError(inexact.words, hint=inexact.hint, path=("sum", inexact.option))
 
 
 def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
     """A coalition that the noise is made for must see sums only: a single input carries one share of it."""
     method = secure_sums.chosen(study)
-    options = secure_sums.read_options(method, study.sum_options)
-    most = method.withstands(crowd.owners, options, adder_apart=adder_apart)
+    most = method.withstands(crowd.owners, secure_sums.options(study), adder_apart=adder_apart)
     if crowd.colluders > most and crowd.honest > 1:
         raise StudyError(
             f"the noise is for {crowd.colluders} colluding owner(s), the secure sum withstands {most}: with "
             "whoever opens the sum they would see single inputs, each with only a part of the noise",
-            hint="secure_sum = 'shares' or 'lattice' (collective key), fewer colluders, or noise = 'local'",
+            hint=f"secure_sum = {secure_sums.listed(_withstanding(crowd))}, fewer colluders, or "
+            "noise = 'local'",
             path=("study", "secure_sum"),
         )
 
 
-def costs(study: Study, asked: Private, owners: int) -> dict[str, Cost]:
+def _withstanding(crowd: Crowd) -> list[str]:
+    """The secure sums that the crowd's colluders do not open, with the options they have by default."""
+    return [
+        name
+        for name, method in secure_sums.METHODS.items()
+        if method.withstands(crowd.owners, method.options_type(), adder_apart=False) >= crowd.colluders
+    ]
+
+
+def costs(study: Study, asked: Privacy, owners: int) -> dict[str, Cost]:
     """What the ledger is debited for each stage; the number of columns does not matter."""
     return {stage.name: stage.cost for stage in plan_of(study, asked, owners, features=2).stages}
 
 
-def booking(study: Study, asked: Private, owners: int, own: Own, record: Record) -> Booking:
+def booking(study: Study, asked: Privacy, owners: int, own: Own, record: Record) -> Booking:
     """The owner's ledger during this run; refuses what the owner does not allow."""
     refuse_few_colluders(own, _crowd(study, asked, owners).colluders)
     return Booking(study, own, record, costs(study, asked, owners), asked.neighbours)
@@ -347,7 +340,7 @@ def checked(table: Chosen) -> Chosen:
 # ---- in words ----
 
 
-def guarantee(study: Study, asked: Private, owners: int, reach: str = "") -> list[str]:
+def guarantee(study: Study, asked: Privacy, owners: int, reach: str = "") -> list[str]:
     """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
     plan = plan_of(study, asked, owners, features=2)
     crowd = plan.crowd
@@ -382,14 +375,14 @@ def promise(costs: Sequence[Cost], delta: float | None, neighbours: Neighbours) 
     ]
 
 
-def _noise_words(asked: Private) -> str:
+def _noise_words(asked: Privacy) -> str:
     kind = "discrete Laplace" if asked.delta is None else "discrete Gaussian"
     if asked.noise == "local":
         return f"{kind}, the whole of it from every owner"
     return f"{kind}, a share from every owner, so that nobody knows the total"
 
 
-def _rows_words(asked: Private, reach: str) -> list[str]:
+def _rows_words(asked: Privacy, reach: str) -> list[str]:
     if asked.centre == "pairs":
         return private_pairs.in_words(asked.neighbours, padded=asked.padded)
     reach = reach or f"rows longer than {asked.row_norm:g} are cut to it"

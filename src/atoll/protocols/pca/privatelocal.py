@@ -49,7 +49,6 @@ from atoll.privacy.mechanisms import (
     gaussian_cost,
     symmetric_parts,
 )
-from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.booking import Booking, refuse_ledger
@@ -65,9 +64,10 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.private_options import Privacy, PrivateParameters
 from atoll.randomness import fresh_seed
 from atoll.study.address import Address
-from atoll.study.model import Parameters, Study
+from atoll.study.model import Study
 
 OWNER, DATA_USER = "owner", "data_user"
 
@@ -75,22 +75,27 @@ OWNER, DATA_USER = "owner", "data_user"
 COUNT_SHARE = 0.05
 
 
-class PrivateLocalParameters(Parameters, frozen=True):
+class PrivateLocalParameters(PrivateParameters, frozen=True):
     """``epsilon`` and ``delta`` of every owner's release; ``row_norm`` is needed for ``rows="clip"``."""
 
-    epsilon: float
-    delta: float
+    takes = ("epsilon", "delta", "row_norm", "rows", "neighbours")
+    needs = ("epsilon", "delta")
+
+    privacy: Privacy
     n_components: int = 2
-    rows: Literal["normalise", "clip"] = "normalise"
-    row_norm: float | None = None
-    neighbours: Neighbours = "add-remove"
     calibration: Literal["analytic", "paper"] = "analytic"
     columns: tuple[str, ...] | None = None
 
     @property
+    def delta(self) -> float:
+        assert self.privacy.delta is not None  # needed, so it was read
+        return self.privacy.delta
+
+    @property
     def reach(self) -> float:
         """The longest a row can be, in the units of the components' variances."""
-        return self.row_norm if self.rows == "clip" and self.row_norm is not None else 1.0
+        norm = self.privacy.row_norm
+        return norm if self.privacy.rows == "clip" and norm is not None else 1.0
 
 
 # ---- messages ----
@@ -109,21 +114,21 @@ class Subspace(Message, frozen=True):
 
 def moments_stage(p: PrivateLocalParameters, d: int) -> Stage:
     """Noise on one owner's second moments."""
-    moved = sensitivity.second_moments_frobenius(grid.ROW_UNITS, p.neighbours)
+    moved = sensitivity.second_moments_frobenius(grid.ROW_UNITS, p.privacy.neighbours)
     if p.calibration == "paper":
-        tau = classic_gaussian_sigma(p.epsilon, p.delta, grid.MOMENT_UNITS)
+        tau = classic_gaussian_sigma(p.privacy.epsilon, p.delta, grid.MOMENT_UNITS)
         noise = GaussianNoise(tau, (Part(grid.triangle_size(d)),))
         return Stage("second moments", noise, gaussian_cost(noise, moved))
-    share = 1.0 - COUNT_SHARE if p.neighbours == "add-remove" else 1.0
-    mu = gdp_mu(p.epsilon, p.delta) * math.sqrt(share)
+    share = 1.0 - COUNT_SHARE if p.privacy.neighbours == "add-remove" else 1.0
+    mu = gdp_mu(p.privacy.epsilon, p.delta) * math.sqrt(share)
     return Stage("second moments", calibrate_gaussian(mu, moved, symmetric_parts(d)), GaussianCost(mu))
 
 
 def count_stage(p: PrivateLocalParameters) -> Stage:
     """Noise on one owner's number of rows, where that is private."""
-    if p.calibration == "paper" or p.neighbours == "replace":
+    if p.calibration == "paper" or p.privacy.neighbours == "replace":
         return Stage("rows", GaussianNoise(0.0, (Part(1, 0.0),)), GaussianCost(0.0))
-    mu = gdp_mu(p.epsilon, p.delta) * math.sqrt(COUNT_SHARE)
+    mu = gdp_mu(p.privacy.epsilon, p.delta) * math.sqrt(COUNT_SHARE)
     return Stage("rows", calibrate_gaussian(mu, grid.ROW_UNITS, (Part(1),)), GaussianCost(mu))
 
 
@@ -140,7 +145,9 @@ def costs(p: PrivateLocalParameters) -> dict[str, Cost]:
 def noisy_moments(X: Matrix, p: PrivateLocalParameters, seed: bytes) -> Matrix:
     """A^T A + E: exact integers of the quantised rows, and this owner's noise."""
     table = grid.checked_rows(X, X.shape[1])
-    rows = grid.normalise_to_grid(table) if p.rows == "normalise" else grid.cut_to_grid(table, p.reach)
+    rows = (
+        grid.normalise_to_grid(table) if p.privacy.rows == "normalise" else grid.cut_to_grid(table, p.reach)
+    )
     noise = moments_stage(p, X.shape[1]).draw_share(seed)
     unit = p.reach * p.reach / grid.MOMENT_UNITS
     return grid.unpack_triangle(grid.second_moment_triangle(rows) + noise, X.shape[1]) * unit
@@ -190,7 +197,7 @@ async def owner(net: Network, study: Study, own: Own, record: Record) -> Learned
     p = study.read_parameters(PrivateLocalParameters)
     if p.calibration == "paper":
         refuse_ledger(own)
-    with Booking(study, own, record, costs(p), p.neighbours) as booked:  # before anything leaves
+    with Booking(study, own, record, costs(p), p.privacy.neighbours) as booked:  # before anything leaves
         return await _owner(net, study, own, record, booked)
 
 
@@ -267,35 +274,37 @@ def learns(study: Study) -> list[Disclosure]:
 
 
 def _guarantee(p: PrivateLocalParameters) -> str:
-    stated = f"epsilon={p.epsilon:g}, delta={p.delta:g}"
+    stated = f"epsilon={p.privacy.epsilon:g}, delta={p.delta:g}"
     if p.calibration == "paper":
         return (
             f"not differentially private as stated: noise as published for {stated}, sized for moments that "
             "a row moves by 1; a replaced row moves them by sqrt(2), and with one row more or less the exact "
             "numbers of rows tell"
         )
-    return f"each owner's own noise makes it private with {stated}, {p.neighbours}, whoever colludes"
+    return f"each owner's own noise makes it private with {stated}, {p.privacy.neighbours}, whoever colludes"
 
 
 def _row_words(p: PrivateLocalParameters) -> str:
-    return "rows of length one" if p.rows == "normalise" else f"rows cut at length {p.reach:g}"
+    return "rows of length one" if p.privacy.rows == "normalise" else f"rows cut at length {p.reach:g}"
 
 
 def _count_words(p: PrivateLocalParameters) -> str:
-    return "noisy" if p.calibration == "analytic" and p.neighbours == "add-remove" else "exact"
+    return "noisy" if p.calibration == "analytic" and p.privacy.neighbours == "add-remove" else "exact"
 
 
 def terms(study: Study) -> PrivacyTerms:
     """What the study promises, for reviews and ledgers."""
     p = study.read_parameters(PrivateLocalParameters)
-    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, tuple(costs(p).values()), tuple(_terms_words(p)))
+    return PrivacyTerms(
+        p.privacy.epsilon, p.delta, p.privacy.neighbours, tuple(costs(p).values()), tuple(_terms_words(p))
+    )
 
 
 def _terms_words(p: PrivateLocalParameters) -> list[str]:
     if p.calibration == "paper":
         return [_guarantee(p)]
     return [
-        *private.promise(list(costs(p).values()), p.delta, p.neighbours),
+        *private.promise(list(costs(p).values()), p.delta, p.privacy.neighbours),
         "noise: discrete Gaussian, the whole of it from every owner; it suffices whoever colludes",
         f"components and variances are of {_row_words(p)}, not centred",
     ]
@@ -310,19 +319,20 @@ def check(study: Study) -> None:
             hint="a whole number from 1: every owner passes on that many directions",
             path=("parameters", "n_components"),
         )
-    if p.rows == "clip" and not (p.row_norm is not None and math.isfinite(p.row_norm) and p.row_norm > 0):
+    rows, norm = p.privacy.rows, p.privacy.row_norm
+    if rows == "clip" and not (norm is not None and math.isfinite(norm) and norm > 0):
         raise StudyError(
-            f"rows='clip' needs a public bound on the norm of a row, got row_norm={p.row_norm!r}",
+            f"rows='clip' needs a public bound on the norm of a row, got row_norm={norm!r}",
             hint="set row_norm from what is known about the columns, never from the rows themselves",
             path=("parameters", "row_norm"),
         )
-    if p.rows == "normalise" and p.row_norm is not None:
+    if rows == "normalise" and norm is not None:
         raise StudyError(
             "row_norm means nothing when every row is normalised",
             hint="leave it out, or rows = 'clip'",
             path=("parameters", "row_norm"),
         )
-    gdp_mu(p.epsilon, p.delta)  # refuses impossible epsilon and delta
+    gdp_mu(p.privacy.epsilon, p.delta)  # refuses impossible epsilon and delta
 
 
 PROTOCOL = Protocol(

@@ -19,7 +19,7 @@ from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.errors import AtollError, Deadlock, MessageError, ParameterError, RoleFailed, RunError
 from atoll.network import Network, Record
-from atoll.protocols.base import Learned, Protocol, check_study, with_helpers
+from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Observer, Outcome, Progress, check_own
 from atoll.runtime.inbox import Inbox, Left, Received
@@ -73,7 +73,7 @@ class LocalEngine(Engine):
         observer: Observer | None = None,
     ) -> Outcome:
         """Run every role to its end; one role's error ends them all."""
-        check_study(protocol, study)
+        study = resolve(protocol, study)
         protocol = with_helpers(protocol, study)
         check_own(protocol, study, own)
         # A thread of its own, because the caller may already be inside an event loop (a notebook).

@@ -16,7 +16,7 @@ import numpy as np
 
 from atoll import fixedpoint
 from atoll.codec import decode, encode
-from atoll.crypto.hazmat import group
+from atoll.crypto import mixing as group
 from atoll.errors import KeyMismatch, MessageError
 from atoll.fixedpoint import Limbs
 from atoll.secure_sums.mix.form import Batch, Form, Hop, Wrapped

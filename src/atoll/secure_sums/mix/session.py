@@ -157,7 +157,12 @@ class Mix(SecureSum):
     options_type = MixOptions
     contributors_see = "public keys, and shuffled ciphertexts that only the mediator can read"
     hides = "what an island sends is blinded, encrypted in layers, and shuffled by every island"
+    estimator_options = ("mix",)
     mediator_receives: ClassVar[bool] = True
+
+    @classmethod
+    def from_estimator(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(given["mix"] or {})
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
@@ -182,15 +187,20 @@ class Mix(SecureSum):
         del contributors
         if not 2 <= options.segments <= MAX_SEGMENTS:
             raise ParameterError(
-                f"values cannot be cut into {options.segments} segments", hint=f"2 to {MAX_SEGMENTS}"
+                f"values cannot be cut into {options.segments} segments",
+                hint=f"2 to {MAX_SEGMENTS}",
+                option="segments",
             )
         if options.blind != (options.cut == "uniform"):
             raise ParameterError(
                 f"cut = {options.cut!r} does not go with blind = {str(options.blind).lower()}",
                 hint="blinded values are cut uniformly; without blinding: cut = 'fractions' or 'random'",
+                option="cut",
             )
         if not 64 < options.spread_bits <= fixedpoint.WIDTH_BITS - 8:
-            raise ParameterError(f"spread_bits = {options.spread_bits} is not possible", hint="65 to 184")
+            raise ParameterError(
+                f"spread_bits = {options.spread_bits} is not possible", hint="65 to 184", option="spread_bits"
+            )
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:

@@ -16,7 +16,8 @@ from atoll.protocols.pca.dpdpca.terms import DPDPCAParameters
 from atoll.runtime.execute import run_study
 
 SEED = bytes(range(32))
-P = DPDPCAParameters(epsilon=1.0, delta=1e-5, row_norm=1.0)
+STATED = {"epsilon": 1.0, "delta": 1e-5, "row_norm": 1.0, "calibration": "paper"}
+P = DPDPCAParameters.read(STATED, ())
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +59,7 @@ def test_masks_are_forty_bits_wider_than_the_sum_they_hide():
 
 @pytest.mark.parametrize("noise", ["gaussian", "laplace", "wishart"])
 def test_every_mechanism_gives_symmetric_noise(noise):
-    from msgspec import structs
-
-    G = paper.gen_noise(SEED, 5, structs.replace(P, noise=noise))
+    G = paper.gen_noise(SEED, 5, DPDPCAParameters.read({**STATED, "noise": noise}, ()))
     assert G.shape == (5, 5)
     assert (G == G.T).all()
 

@@ -24,11 +24,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from atoll import randomness
+from atoll import randomness, secure_sums
 from atoll.codec import Message
-from atoll.crypto.hazmat import ciphertexts
-from atoll.crypto.hazmat.packing import Layout, integers_from_limbs, limbs_from_integers
-from atoll.crypto.hazmat.paillier import PublicKey, SecretKey, generate, parameters_for
+from atoll.crypto.paillier import (
+    Layout,
+    PublicKey,
+    SecretKey,
+    ciphertexts,
+    generate,
+    integers_from_limbs,
+    limbs_from_integers,
+    parameters_for,
+)
 from atoll.data.island import Matrix
 from atoll.errors import DataError, MessageError, RangeOverflow
 from atoll.network import Network, Record
@@ -112,11 +119,11 @@ def single_layout(key: PublicKey, owners: int) -> Layout:
 
 def unit_rows(X: Matrix, p: DPDPCAParameters) -> Matrix:
     """Rows of norm one, or at most one: what the paper's sensitivity assumes."""
-    assert p.row_norm is not None  # checked with the study
-    if p.rows == "normalise":
+    assert p.privacy.row_norm is not None  # checked with the study
+    if p.privacy.rows == "normalise":
         norms = grid.row_norms(X)
         return X / np.where(norms > 0, norms, 1.0)[:, None]
-    return grid.shorten(X, p.row_norm) / p.row_norm
+    return grid.shorten(X, p.privacy.row_norm) / p.privacy.row_norm
 
 
 def discretise(x: Matrix) -> npt.NDArray[np.int64]:
@@ -164,13 +171,13 @@ def gen_mask(seed: bytes, features: int) -> list[int]:
 
 def gen_noise(seed: bytes, features: int, p: DPDPCAParameters) -> Matrix:
     """G', in units of rows of norm one."""  # Alg 1, l.8
-    if p.noise == "laplace":
-        return np.asarray(paper_forms.laplace_matrices(seed, features, p.epsilon)[0])
-    if p.noise == "wishart":
-        W = paper_forms.wishart_matrices(seed, features, p.epsilon)[0]
+    if p.privacy.noise == "laplace":
+        return np.asarray(paper_forms.laplace_matrices(seed, features, p.privacy.epsilon)[0])
+    if p.privacy.noise == "wishart":
+        W = paper_forms.wishart_matrices(seed, features, p.privacy.epsilon)[0]
         return np.asarray((W + W.T) / 2)  # a product is symmetric up to its rounding only
-    assert p.delta is not None  # checked with the study
-    return np.asarray(paper_forms.gaussian_matrices(seed, features, p.epsilon, p.delta)[0])
+    assert p.privacy.delta is not None  # checked with the study
+    return np.asarray(paper_forms.gaussian_matrices(seed, features, p.privacy.epsilon, p.privacy.delta)[0])
 
 
 def perturb(
@@ -218,7 +225,7 @@ def open_aggregate(secret: SecretKey, sent: NoisyAggregate, N: int, free: bool) 
 
 def decompose_scatter(S: Matrix, N: int, p: DPDPCAParameters) -> Decomposition:
     """Components of S'/(N-1), in the data's units where rows were only cut."""
-    reach = 1.0 if p.rows == "normalise" or p.row_norm is None else p.row_norm
+    reach = 1.0 if p.privacy.rows == "normalise" or p.privacy.row_norm is None else p.privacy.row_norm
     return decompose((S + S.T) / 2 * (reach * reach / (N - 1)), max(N, len(S)), p.n_components)
 
 
@@ -289,7 +296,7 @@ async def data_user(
 ) -> tuple[Decomposition, Matrix, int, handshake.AgreedColumns]:
     """Components of S', S' itself, N, and the columns."""
     agreed = await handshake.learn(net, study.the(PROXY), p.columns)
-    bits = int(study.sum_options.get("key_bits", 2048))
+    bits = int(secure_sums.options(study).key_bits)
     secret = SecretKey.from_bytes(await net.compute(_recorded_key, record, bits))
     await net.broadcast((*study.who(OWNER), study.the(PROXY)), UserKey(secret.public.to_bytes()))
     counted = await net.receive(EncryptedCount, study.the(PROXY))

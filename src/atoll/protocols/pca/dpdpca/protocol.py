@@ -34,8 +34,9 @@ from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.dpdpca import paper
 from atoll.protocols.pca.dpdpca.terms import DATA_USER, OUTPUTS, OWNER, PROXY, DPDPCAParameters
-from atoll.protocols.pca.private_release import Private, PublicCentre
+from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import Model, SampleCount, Variances, named, receive_released, send_released
+from atoll.protocols.private_options import SHARED_NOISE, Privacy
 from atoll.study.model import Study
 
 PAPER_CAVEATS = (
@@ -49,26 +50,15 @@ PAPER_CAVEATS = (
 _MULTIPLE_CAVEAT = "the mask b is a multiple of N, so the data user learns the sum of all rows modulo N"
 
 
-def asked(p: DPDPCAParameters) -> Private:
+def asked(p: DPDPCAParameters) -> Privacy:
     """The privacy part of the parameters."""
-    noise: str = p.noise or "distributed"
-    if noise not in ("distributed", "local"):
+    if p.privacy.noise not in SHARED_NOISE:
         raise ParameterError(
-            f"noise={noise!r} is a mechanism of the paper's form",
+            f"noise={p.privacy.noise!r} is a mechanism of the paper's form",
             hint="noise='distributed', or calibration='paper'",
+            option="noise",
         )
-    return Private(
-        p.epsilon,
-        p.delta,
-        p.row_norm,
-        p.rows,
-        p.neighbours,
-        "local" if noise == "local" else "distributed",
-        p.colluders,
-        p.assume_centered,
-        p.centre,
-        p.padded,
-    )
+    return p.privacy
 
 
 def plan_of(study: Study, p: DPDPCAParameters, features: int) -> dp.Plan:
@@ -158,8 +148,8 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROXY, "each island's column names", (handshake.Columns,)),
         Disclosure(DATA_USER, "the agreed column names", (handshake.AgreedColumns,)),
     ]
-    said += _paper_learns(p) if p.calibration == "paper" else _private_learns(method, p.centre)
-    centre = "without a centre" if p.centre == "pairs" else "and the centre"
+    said += _paper_learns(p) if p.calibration == "paper" else _private_learns(method, p.privacy.centre)
+    centre = "without a centre" if p.privacy.centre == "pairs" else "and the centre"
     for output, words, message in (
         ("components", f"the components {centre}", Model),
         ("explained_variance", f"explained and total variance ({_variance_of(p)})", Variances),
@@ -198,24 +188,31 @@ def _paper_learns(p: DPDPCAParameters) -> list[Disclosure]:
 
 
 def _variance_of(p: DPDPCAParameters) -> str:
-    if p.centre == "pairs":
+    if p.privacy.centre == "pairs":
         return "of differences of rows, of length one"
-    return "of rows normalised to length one" if p.rows == "normalise" else "of cut rows"
+    return "of rows normalised to length one" if p.privacy.rows == "normalise" else "of cut rows"
 
 
 def _exact_count(p: DPDPCAParameters) -> bool:
-    return p.calibration == "paper" or p.neighbours == "replace"
+    return p.calibration == "paper" or p.privacy.neighbours == "replace"
 
 
 def terms(study: Study) -> PrivacyTerms:
     p = study.read_parameters(DPDPCAParameters)
     if p.calibration == "paper":
-        return PrivacyTerms(p.epsilon, p.delta, p.neighbours, (), PAPER_CAVEATS)
+        return PrivacyTerms(p.privacy.epsilon, p.privacy.delta, p.privacy.neighbours, (), PAPER_CAVEATS)
     owners = len(study.who(OWNER))
     spent = private.costs(study, asked(p), owners)
     words = private.guarantee(study, asked(p), owners)
     colluders = plan_of(study, p, 2).crowd.colluders
-    return PrivacyTerms(p.epsilon, p.delta, p.neighbours, tuple(spent.values()), tuple(words), colluders)
+    return PrivacyTerms(
+        p.privacy.epsilon,
+        p.privacy.delta,
+        p.privacy.neighbours,
+        tuple(spent.values()),
+        tuple(words),
+        colluders,
+    )
 
 
 def expect(study: Study, d: int) -> Expectation:
@@ -242,7 +239,7 @@ def expect(study: Study, d: int) -> Expectation:
 
 
 def _paper_expect(study: Study, d: int, owners: int, released: int, outputs: int) -> Expectation:
-    ciphertext = int(study.sum_options.get("key_bits", 2048)) // 4
+    ciphertext = int(secure_sums.options(study).key_bits) // 4
     share = ciphertext * (d * -(-d // 7) + d + -(-d // 7) + 1)  # seven packed values to a ciphertext
     return Expectation(
         messages=2 * owners + 1 + (owners + 1) + owners + 3 + released,
@@ -266,7 +263,7 @@ def check(study: Study) -> None:
     private_form = p.calibration == "analytic"
     if private_form and p.mask != "multiple":
         raise ParameterError(
-            f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out"
+            f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out", option="mask"
         )
     if private_form:
         private.check(study, asked(p), len(study.who(OWNER)), adder_apart=True)
@@ -275,30 +272,39 @@ def check(study: Study) -> None:
 
 
 def _check_paper(study: Study, p: DPDPCAParameters) -> None:
-    if study.secure_sum != "paillier" or study.sum_options.get("encoding") == "exponent":
+    if not secure_sums.chosen(study).multiplies:
+        fit = [name for name, method in secure_sums.METHODS.items() if method.multiplies]
         raise StudyError(
             "calibration='paper' multiplies under encryption and runs on packed Paillier only",
-            hint="secure_sum='paillier'",
+            hint=f"secure_sum={secure_sums.listed(fit)}",
             path=("study", "secure_sum"),
         )
-    if p.noise in ("distributed", "local"):
+    if p.privacy.noise in SHARED_NOISE:
         raise ParameterError(
-            f"noise={p.noise!r} is not the paper's, whose proxy makes the noise",
+            f"noise={p.privacy.noise!r} is not the paper's, whose proxy makes the noise",
             hint="noise = 'gaussian', 'laplace' or 'wishart'",
+            option="noise",
         )
-    if p.assume_centered:
+    if p.privacy.assume_centered:
         raise ParameterError(
             "assume_centered means nothing to calibration='paper', which spends nothing on a mean",
             hint="leave it out",
+            option="assume_centered",
         )
-    if p.centre != "mean" or p.padded:
+    if p.privacy.centre != "mean" or p.privacy.padded:
         raise ParameterError(
-            "centre='pairs' means nothing to calibration='paper', which has no such form", hint="leave it out"
+            "centre='pairs' means nothing to calibration='paper', which has no such form",
+            hint="leave it out",
+            option="centre",
         )
-    if p.noise in (None, "gaussian") and p.delta is None:
-        raise ParameterError("the paper's Gaussian mechanism needs a delta", hint="delta=1e-5, for example")
-    if p.row_norm is None:
-        raise ParameterError("the paper's discretisation needs public bounds: row_norm", hint="row_norm=1.0")
+    if p.privacy.noise == "gaussian" and p.privacy.delta is None:
+        raise ParameterError(
+            "the paper's Gaussian mechanism needs a delta", hint="delta=1e-5, for example", option="delta"
+        )
+    if p.privacy.row_norm is None:
+        raise ParameterError(
+            "the paper's discretisation needs public bounds: row_norm", hint="row_norm=1.0", option="row_norm"
+        )
 
 
 PROTOCOL = Protocol(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
 
-from atoll.privacy.dp_moments import CentreChoice, Rows
-from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import Output
 from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
-from atoll.study.model import Parameters
+from atoll.protocols.private_options import Noise, Privacy, PrivateParameters
 
 OWNER, PROXY, DATA_USER = "owner", "proxy", "data_user"
 
@@ -36,26 +35,20 @@ OUTPUTS = {
 }
 
 
-class DPDPCAParameters(Parameters, frozen=True):
-    """``delta`` left out: pure epsilon. ``row_norm``: public bound on a row's norm.
+class DPDPCAParameters(PrivateParameters, frozen=True):
+    """``calibration``: "paper" is the published form, with ``noise`` of a mechanism that the proxy draws from
+    ("gaussian" unless said otherwise). ``mask`` (paper only): how the proxy hides v, by a multiple of N as
+    printed, or "free"."""
 
-    ``noise``: "distributed" or "local"; with calibration="paper" the mechanism that the proxy draws from,
-    "gaussian" unless said otherwise. ``centre``: "pairs" takes rows in pairs, without a mean; ``padded``:
-    owners then declare a capacity. ``mask`` (paper only): how the proxy hides v, by a multiple of N as
-    printed, or "free".
-    """
+    needs = ("epsilon",)
+    noises = get_args(Noise)
 
-    epsilon: float
-    delta: float | None = None
-    row_norm: float | None = None
+    privacy: Privacy
     n_components: int | float | None = 2
     columns: tuple[str, ...] | None = None
-    rows: Rows = "normalise"
-    neighbours: Neighbours = "add-remove"
     calibration: Literal["analytic", "paper"] = "analytic"
-    noise: Literal["distributed", "local", "gaussian", "laplace", "wishart"] | None = None
-    colluders: int = 1
-    assume_centered: bool = False
-    centre: CentreChoice = "mean"
-    padded: bool = False
     mask: Literal["multiple", "free"] = "multiple"
+
+    @classmethod
+    def default_noise(cls, stated: Mapping[str, Any]) -> Noise:
+        return "gaussian" if stated.get("calibration") == "paper" else "distributed"

@@ -19,7 +19,6 @@ from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components
-from atoll.protocols.pca.private_release import Private
 from atoll.protocols.pca.released import (
     CONSUMER,
     OUTPUTS,
@@ -32,6 +31,7 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.private_options import Privacy
 from atoll.study.model import Study
 
 
@@ -40,7 +40,7 @@ async def provider(
     study: Study,
     own: Own,
     record: Record,
-    asked: Private,
+    asked: Privacy,
     columns: tuple[str, ...] | None,
     label: str | None,
 ) -> Learned:
@@ -53,7 +53,7 @@ async def _provider(
     study: Study,
     own: Own,
     record: Record,
-    asked: Private,
+    asked: Privacy,
     columns: tuple[str, ...] | None,
     label: str | None,
     booked: Booking,
@@ -75,7 +75,7 @@ async def server(
     net: Network,
     study: Study,
     record: Record,
-    asked: Private,
+    asked: Privacy,
     columns: tuple[str, ...] | None,
     n_components: int | float | None,
 ) -> Learned:
@@ -96,7 +96,7 @@ async def server(
     return learned(study, net.me, OUTPUTS, known)
 
 
-def learns(study: Study, asked: Private) -> list[Disclosure]:
+def learns(study: Study, asked: Privacy) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     said = [
         Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
@@ -116,7 +116,7 @@ def learns(study: Study, asked: Private) -> list[Disclosure]:
     return said
 
 
-def terms(study: Study, asked: Private) -> PrivacyTerms:
+def terms(study: Study, asked: Privacy) -> PrivacyTerms:
     providers = len(study.who(PROVIDER))
     spent = private.costs(study, asked, providers)
     words = private.guarantee(study, asked, providers)
@@ -126,7 +126,7 @@ def terms(study: Study, asked: Private) -> PrivacyTerms:
     )
 
 
-def expect(study: Study, asked: Private, d: int) -> Expectation:
+def expect(study: Study, asked: Privacy, d: int) -> Expectation:
     providers = len(study.who(PROVIDER))
     lengths = private.stage_lengths(private.plan_of(study, asked, providers, d))
     cost = secure_sums.expected(study, providers, lengths)
@@ -141,12 +141,13 @@ def expect(study: Study, asked: Private, d: int) -> Expectation:
     )
 
 
-def check(study: Study, asked: Private, standardize: bool) -> None:
+def check(study: Study, asked: Privacy, standardize: bool) -> None:
     """What a private PPPCA cannot do."""
     if standardize:
         raise ParameterError(
             "standardize needs every column's standard deviation, which the private release does not give",
             hint="divide columns by public numbers beforehand",
+            option="standardize",
         )
     if study.receivers("scores"):
         raise StudyError(

@@ -21,8 +21,6 @@ noisy sums only, and nothing that anybody learns is exact.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from atoll import fixedpoint, secure_sums
@@ -32,8 +30,6 @@ from atoll.data.statistics import Moments, about, from_triangle, moments, triang
 from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Compared, Network, Record
-from atoll.privacy.dp_moments import CentreChoice, Rows
-from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols import checked, handshake
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
 from atoll.protocols.base import (
@@ -56,8 +52,8 @@ from atoll.protocols.pca.decompose import (
     standard_scale,
 )
 from atoll.protocols.pca.pppca import outputs, private
-from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, may_leave, receive_mean
-from atoll.protocols.pca.private_release import Private, PublicCentre
+from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, receive_mean
+from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import (
     CONSUMER,
     OUTPUTS,
@@ -74,17 +70,19 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.private_options import PrivateParameters
+from atoll.secure_sums import may_leave
 from atoll.study.address import Address
-from atoll.study.model import Parameters, Study
+from atoll.study.model import Study
 
 # A sum of squared deviations below this has fewer than 40 bits on the grid.
 SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
 
 
-class PPPCAParameters(Parameters, frozen=True):
+class PPPCAParameters(PrivateParameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
     with the projections; ``columns``: the columns to use, where not all of them; ``accept_determined``:
-    release what says the covariance (:mod:`atoll.protocols.pca.pppca.outputs`); from ``epsilon`` on: a
+    release what says the covariance (:mod:`atoll.protocols.pca.pppca.outputs`); with ``epsilon``: a
     differentially private release, as in :mod:`atoll.protocols.pca.private_release`."""
 
     n_components: int | float | None = 2
@@ -92,16 +90,6 @@ class PPPCAParameters(Parameters, frozen=True):
     label: str | None = None
     columns: tuple[str, ...] | None = None
     accept_determined: bool = False
-    epsilon: float | None = None
-    delta: float | None = None
-    row_norm: float | None = None
-    rows: Rows = "normalise"
-    neighbours: Neighbours = "add-remove"
-    noise: Literal["distributed", "local"] = "distributed"
-    colluders: int = 1
-    assume_centered: bool = False
-    centre: CentreChoice = "mean"
-    padded: bool = False
 
 
 # ---- messages ----
@@ -173,7 +161,7 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 
 async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p = study.read_parameters(PPPCAParameters)
-    if (asked := _asked(p)) is not None:
+    if (asked := p.privacy) is not None:
         return await private.provider(net, study, own, record, asked, p.columns, p.label)
     with Booking(study, own, record, None) as booked:
         return await _exact_provider(net, study, own, record, booked)
@@ -218,7 +206,7 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
 
 async def server(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
-    if (asked := _asked(p)) is not None:
+    if (asked := p.privacy) is not None:
         return await private.server(net, study, record, asked, p.columns, p.n_components)
     agreed = await handshake.check(net, providers, p.columns)
     d = len(agreed.names)
@@ -261,14 +249,6 @@ async def consumer(net: Network, study: Study, own: Own, record: Record) -> Lear
 
 
 # ---- what the roles share ----
-
-
-def _asked(p: PPPCAParameters) -> Private | None:
-    """The private release that the study asks for, if it does."""
-    if p.epsilon is None:
-        return None
-    noise = (p.noise, p.colluders, p.assume_centered, p.centre, p.padded)
-    return Private(p.epsilon, p.delta, p.row_norm, p.rows, p.neighbours, *noise)
 
 
 def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
@@ -320,7 +300,7 @@ def determines(study: Study, known: Circumstances) -> tuple[str, ...]:
 
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
-    if (asked := _asked(study.read_parameters(PPPCAParameters))) is not None:
+    if (asked := study.read_parameters(PPPCAParameters).privacy) is not None:
         return private.learns(study, asked)
     method = secure_sums.chosen(study)
     said = [
@@ -402,7 +382,7 @@ def _two_learn(study: Study) -> str:
 def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes and memory of a run over d columns (projections, 8k bytes a row, not counted)."""
     M = len(study.who(PROVIDER))
-    if (asked := _asked(study.read_parameters(PPPCAParameters))) is not None:
+    if (asked := study.read_parameters(PPPCAParameters).privacy) is not None:
         return private.expect(study, asked, d)
     cost = secure_sums.expected(study, M, [1 + d, _scatter_length(d)])
     p = study.read_parameters(PPPCAParameters)
@@ -442,31 +422,22 @@ def check(study: Study) -> None:
 
 
 def _check_privacy(study: Study, p: PPPCAParameters) -> None:
-    asked = _asked(p)
-    if asked is not None and study.protocol == "pppca":
-        private.check(study, asked, p.standardize)
+    if study.protocol == "pppca":
+        if p.privacy is not None:
+            private.check(study, p.privacy, p.standardize)
         return
     # The baselines, which share these parameters, have no noise and refuse no number of components.
-    exact = () if study.protocol == "pppca" else ("accept_determined",)
-    for name in ("epsilon", *_PRIVATE_ONLY, *exact):
-        if name in study.parameters:
+    for name, stated in (("epsilon", p.privacy is not None), ("accept_determined", p.accept_determined)):
+        if stated:
             raise StudyError(
-                f"{name} means nothing to {study.protocol} without epsilon"
-                if study.protocol == "pppca"
-                else f"{name} means nothing to {study.protocol}",
+                f"{name} means nothing to {study.protocol}",
                 hint="pppca with epsilon (and delta) is private; else leave it out",
                 path=("parameters", name),
             )
 
 
-_PRIVATE_ONLY = (
-    *("delta", "row_norm", "rows", "neighbours", "noise", "colluders"),
-    *("assume_centered", "centre", "padded"),
-)
-
-
 def terms(study: Study) -> PrivacyTerms | None:
-    asked = _asked(study.read_parameters(PPPCAParameters))
+    asked = study.read_parameters(PPPCAParameters).privacy
     return None if asked is None else private.terms(study, asked)
 
 

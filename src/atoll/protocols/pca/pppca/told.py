@@ -17,6 +17,7 @@ from atoll.network import Network
 from atoll.protocols import checked
 from atoll.protocols.agreement import compare
 from atoll.protocols.pca.released import PROVIDER, SERVER
+from atoll.secure_sums import may_leave
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -74,8 +75,3 @@ def check_transfer(
         # A column that hardly varies counts as constant, with the divisor 1.
         if ((T.scale < least * (1 - 1e-6)) & (T.scale != 1.0)).any():
             raise checked.refuse(server, "divisors that are smaller than the rows here make them")
-
-
-def may_leave(study: Study) -> int:
-    """How many providers may leave during the first sum."""
-    return int(study.sum_options.get("dropouts", 0))

@@ -246,7 +246,8 @@ def _kept(study: Study) -> list[Disclosure]:
 
 
 def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
-    said = f"more than {p.colluders} colluding providers know more of the noise than the study's epsilon"
+    colluders = 0 if p.privacy is None else p.privacy.colluders
+    said = f"more than {colluders} colluding providers know more of the noise than the study's epsilon"
     return [Disclosure(PROVIDER, f"{said} allows for")]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from atoll.errors import ParameterError, StudyError, one_of
-from atoll.privacy.dp_moments import Rows
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
-from atoll.study.model import Parameters, Study
+from atoll.protocols.private_options import PrivateParameters
+from atoll.study.model import DEFAULT_SUM, Study
 
 COORDINATOR = "coordinator"
 LATER = "sfpca-later"
@@ -27,7 +28,7 @@ MAX_STANDARDISED = 1024
 MAX_PROVIDERS = 50
 
 
-class SFPCAParameters(Parameters, frozen=True):
+class SFPCAParameters(PrivateParameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
     (low, high) for each column; ``retry``: whether a refused result may be computed once more;
     ``standardize``: divide columns by their joint standard deviations, which nobody learns; ``digits``:
@@ -35,7 +36,11 @@ class SFPCAParameters(Parameters, frozen=True):
     what says the second moments (:mod:`digits`).
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
-    the length at which rows are cut, may be given in place of ``bounds`` or beside them."""
+    the length at which rows are cut, may be given in place of ``bounds`` or beside them. Numbers of
+    rows are public, so neighbours differ in the content of one row."""
+
+    takes = ("epsilon", "delta", "row_norm", "rows", "noise", "colluders", "assume_centered")
+    fixed = MappingProxyType({"neighbours": "replace"})
 
     n_components: int | None = 2
     recipe: str = "auto"
@@ -45,13 +50,6 @@ class SFPCAParameters(Parameters, frozen=True):
     columns: tuple[str, ...] | None = None
     digits: int | Literal["full"] | None = None
     accept_determined: bool = False
-    epsilon: float | None = None
-    delta: float | None = None
-    row_norm: float | None = None
-    rows: Rows = "normalise"
-    noise: Literal["distributed", "local"] = "distributed"
-    colluders: int = 1
-    assume_centered: bool = False
 
     @property
     def retries(self) -> bool:
@@ -152,10 +150,10 @@ def check(study: Study) -> None:
         _check_standardised(study)
     if len(study.who("provider")) > MAX_PROVIDERS:
         raise StudyError(f"sfpca runs with up to {MAX_PROVIDERS} providers", path=("party",))
-    if study.secure_sum != "shares" or study.sum_options:
+    if study.secure_sum != DEFAULT_SUM or study.sum_options:
         raise StudyError(
-            "sfpca uses the secure sum 'shares', and only to open the data's range or private centre",
-            hint='leave secure_sum out, or "shares"',
+            f"sfpca uses the secure sum {DEFAULT_SUM!r}, and only to open the data's range or private centre",
+            hint=f'leave secure_sum out, or "{DEFAULT_SUM}"',
             path=("study", "secure_sum"),
         )
     _check_shares(study)

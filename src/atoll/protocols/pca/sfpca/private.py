@@ -26,12 +26,11 @@ from atoll.errors import ParameterError, RangeOverflow, StudyError
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid, tails
-from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.base import PrivacyTerms
 from atoll.protocols.booking import Booking
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as release
-from atoll.protocols.pca.private_release import RECORDED_NOISE, Private
+from atoll.protocols.pca.private_release import RECORDED_NOISE
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca import ranges
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, PRIVATE_RECIPES, SFPCAParameters
@@ -46,15 +45,13 @@ from atoll.protocols.pca.sfpca.recipes.direct import (
 )
 from atoll.protocols.pca.sfpca.recipes.moments import Moments
 from atoll.protocols.pca.sfpca.scores import score_owners
+from atoll.protocols.private_options import Privacy
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices.machine import Machine
 from atoll.secure_sums import SecureSum
 from atoll.study.model import Study
 
-NEIGHBOURS: Neighbours = "replace"
-
-_PRIVATE_ONLY = ("delta", "row_norm", "rows", "noise", "colluders", "assume_centered")
-_WITH_EPSILON = frozenset({"epsilon", *_PRIVATE_ONLY, "n_components", "recipe", "retry", "bounds", "columns"})
+_WITH_EPSILON = frozenset({"privacy", "n_components", "recipe", "retry", "bounds", "columns"})
 
 
 class Noisy(NamedTuple):
@@ -80,15 +77,15 @@ class Prepared(NamedTuple):
 # ---- the plan: a function of the study and the columns ----
 
 
-def asked(p: SFPCAParameters, otherwise: float | None) -> Private | None:
+def asked(p: SFPCAParameters, otherwise: float | None) -> Privacy | None:
     """The release that the study asks for, if it does; ``otherwise``: the row norm if it names none."""
-    if p.epsilon is None:
+    if p.privacy is None:
         return None
-    norm = otherwise if p.row_norm is None else p.row_norm
-    return Private(p.epsilon, p.delta, norm, p.rows, NEIGHBOURS, p.noise, p.colluders, p.assume_centered)
+    norm = otherwise if p.privacy.row_norm is None else p.privacy.row_norm
+    return structs.replace(p.privacy, row_norm=norm)
 
 
-def asked_for(p: SFPCAParameters, columns: tuple[str, ...]) -> tuple[Private, Matrix]:
+def asked_for(p: SFPCAParameters, columns: tuple[str, ...]) -> tuple[Privacy, Matrix]:
     """The release for tables with these columns, and the point that rows are measured from."""
     bounds = ranges.declared(p.bounds, columns)
     centre = np.zeros(len(columns)) if bounds is None else bounds.range().centre
@@ -216,15 +213,15 @@ def _session(net: Network, study: Study, record: Record, plan: dp.Plan) -> Secur
 
 
 def check(study: Study) -> None:
-    """What cannot be private, and what means nothing without an epsilon."""
+    """What cannot be private."""
     p = study.read_parameters(SFPCAParameters)
-    if p.epsilon is None:
-        _refuse_without_epsilon(study)
+    if p.privacy is None:
         return
-    if p.bounds is None and p.row_norm is None:
+    if p.bounds is None and p.privacy.row_norm is None:
         raise ParameterError(
             "a private PCA needs bounds, the public range of every column (or row_norm, of a row's length)",
             hint="set them from what is known of the columns, never from the rows; rows beyond are cut",
+            option="bounds",
         )
     for field in structs.fields(p):
         if field.encode_name not in _WITH_EPSILON and getattr(p, field.name) != field.default:
@@ -262,16 +259,6 @@ def check(study: Study) -> None:
     release.check(study, wanted, len(study.who(PROVIDER)))
 
 
-def _refuse_without_epsilon(study: Study) -> None:
-    for name in _PRIVATE_ONLY:
-        if name in study.parameters:
-            raise StudyError(
-                f"{name} means nothing to sfpca without epsilon",
-                hint="epsilon (and delta) make the study private; else leave it out",
-                path=("parameters", name),
-            )
-
-
 # ---- in words ----
 
 
@@ -281,16 +268,16 @@ def terms(study: Study) -> PrivacyTerms | None:
     if wanted is None:
         return None
     spent = release.costs(study, wanted, providers)
-    words = release.guarantee(study, wanted, providers, _reach_words(p))
+    words = release.guarantee(study, wanted, providers, _reach_words(p, p.privacy))
     words.append("every island's number of rows is released exactly")
     colluders = release.plan_of(study, wanted, providers, 2).crowd.colluders
     return PrivacyTerms(
-        wanted.epsilon, wanted.delta, NEIGHBOURS, tuple(spent.values()), tuple(words), colluders
+        wanted.epsilon, wanted.delta, wanted.neighbours, tuple(spent.values()), tuple(words), colluders
     )
 
 
-def _reach_words(p: SFPCAParameters) -> str:
-    if p.row_norm is None:
+def _reach_words(p: SFPCAParameters, privacy: Privacy | None) -> str:
+    if privacy is None or privacy.row_norm is None:
         return "rows outside the ball around the bounds' box are cut to it"
     middle = " from the middle of the bounds" if p.bounds is not None else ""
-    return f"rows further than {p.row_norm:g}{middle} are cut to it"
+    return f"rows further than {privacy.row_norm:g}{middle} are cut to it"

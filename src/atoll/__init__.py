@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from atoll.data.island import Island
     from atoll.errors import AtollError
-    from atoll.estimators.decomposition import PCA
+    from atoll.estimators.pca.estimator import PCA
     from atoll.estimators.summation import secure_sum
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
@@ -34,7 +34,7 @@ __all__ = [
 # Public names are imported when first used: the command line and each module alone start without
 # pandas and scikit-learn, which take seconds to import.
 _HOMES = {
-    "PCA": "atoll.estimators.decomposition",
+    "PCA": "atoll.estimators.pca.estimator",
     "AtollError": "atoll.errors",
     "Faults": "atoll.runtime.local.faults",
     "Island": "atoll.data.island",

@@ -1,0 +1,18 @@
+"""What other installed packages bring along, through Python's entry points."""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+
+def brought_names(group: str) -> tuple[str, ...]:
+    """The names under which packages bring something to the group."""
+    return tuple(point.name for point in entry_points(group=group))
+
+
+def brought(group: str, name: str) -> Any:
+    """What a package brings to the group under this name; None where no package does. Loaded only now."""
+    for point in entry_points(group=group, name=name):
+        return point.load()
+    return None

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from atoll.bench import sfpca as figure5
+from atoll.bench import figure5
 from atoll.bench.calibrate import calibrate
 from atoll.crypto.hazmat import golib
 from atoll.data.island import as_islands

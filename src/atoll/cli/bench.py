@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atoll.bench import FIGURE5
 from atoll.cli import console
 from atoll.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from atoll.bench.sfpca import Row as SfpcaRow
+    from atoll.bench.figure5 import Row as PublishedRow
     from atoll.bench.sums import Row
     from atoll.secret_matrices.costs.rates import Rates
 
@@ -42,8 +43,8 @@ def sums(
         _show(rows, f"{n_values:,} sums over {islands} islands")
 
 
-@app.command()
-def sfpca(
+@app.command(FIGURE5)
+def figure5(
     cases: Annotated[
         list[str] | None,
         typer.Argument(
@@ -70,14 +71,14 @@ def sfpca(
     of a component with the exact one and the mean squared error; meta-analysis of the same islands; and
     the figures of the paper.
     """
-    from atoll.bench.sfpca import bench_case, chosen, data_folder
+    from atoll.bench.figure5 import bench_case, chosen, data_folder
 
     folder = data_folder(data)
     rows = [bench_case(name, folder, islands) for name in chosen(cases or [], folder)]
     if as_json:
         console.print_json([row._asdict() for row in rows])
         return
-    _show_sfpca(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
+    _show_published(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
     if components:
         _show_components(rows)
     if steps:
@@ -128,7 +129,7 @@ def _rate(rate: float | tuple[float, float], entries: bool = False) -> str:
     return f"+ {1e9 * rate:.3g}" if entries else f"{1e6 * rate:.4g}"
 
 
-def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
+def _show_published(rows: list[PublishedRow], title: str) -> None:
     cost = ("size", "k", "seconds", "CPU s", "MB/island", "rounds", "paper s", "C-HE s", "SMC s")
     table = console.table("data", *cost, right=cost, title=title)
     for row in rows:
@@ -163,7 +164,7 @@ def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
     console.out().print(table)
 
 
-def _show_components(rows: list[SfpcaRow]) -> None:
+def _show_components(rows: list[PublishedRow]) -> None:
     console.out().print()
     table = console.table("data", "cosine with the exact component, one after the other")
     for row in rows:
@@ -171,7 +172,7 @@ def _show_components(rows: list[SfpcaRow]) -> None:
     console.out().print(table)
 
 
-def _show_steps(rows: list[SfpcaRow]) -> None:
+def _show_steps(rows: list[PublishedRow]) -> None:
     console.out().print()
     names = sorted({name for row in rows for name in row.steps}, key=lambda n: -rows[-1].steps.get(n, 0.0))
     data = tuple(row.name for row in rows)

@@ -78,12 +78,13 @@ def _introduce(tables: dict[str, pd.DataFrame], screen: Console) -> None:
 
 
 def _report(finished: Run, comparison: Comparison, output: Path, files: list[Path], screen: Console) -> None:
-    from atoll.cli.run import variance_table
+    from atoll.report.analyses import renderer_of
 
     result = finished.result
     _show_learned(finished, screen)
-    screen.print(variance_table(result["explained_variance"], result["total_variance"]))
-    screen.print()
+    for table in renderer_of(result.study.analysis).tables(result):
+        screen.print(console.drawn(table))
+        screen.print()
     _show_agreement(comparison, screen)
     _show_cost(finished, comparison, screen)
     _show_next(output, files, screen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from typing import Any
 
 
@@ -16,3 +15,10 @@ def brought(group: str, name: str) -> Any:
     for point in entry_points(group=group, name=name):
         return point.load()
     return None
+
+
+def entry_points(**wanted: str) -> Any:
+    """Python's own list, whose module takes long to import and is seldom needed."""
+    from importlib import metadata
+
+    return metadata.entry_points(**wanted)

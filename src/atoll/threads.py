@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,7 +46,9 @@ class _OneBlasThread:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
+    import threadpoolctl  # it looks for every library that is loaded, which only runs need
+
+    return threadpoolctl.ThreadpoolController()
 
 
 one_blas_thread = _OneBlasThread()

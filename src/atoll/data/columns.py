@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
-
-import pandas as pd
 
 from atoll.data.island import as_island
 
@@ -13,7 +12,7 @@ def column_names(path: str | Path) -> tuple[str, ...]:
     """The names in a csv file's first line, a parquet file's schema, or a NumPy archive."""
     path = Path(path)
     if path.suffix == ".csv" and path.is_file():
-        return tuple(str(column) for column in pd.read_csv(path, nrows=0).columns)
+        return _first_line(path)
     if path.suffix == ".parquet" and path.is_file():
         import pyarrow.parquet
 
@@ -32,3 +31,9 @@ def row_count(path: str | Path) -> int:
 
         return int(pyarrow.parquet.read_metadata(path).num_rows)
     return as_island(path.stem, path).n_rows
+
+
+def _first_line(path: Path) -> tuple[str, ...]:
+    """The names that a csv file begins with; read without pandas, which takes long to import."""
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        return tuple(next((row for row in csv.reader(lines) if row), ()))

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from atoll.errors import DataError, ParameterError
+from atoll.lazy import lazy
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 if TYPE_CHECKING:
     from atoll.privacy.ledger import Ledger

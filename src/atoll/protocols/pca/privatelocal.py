@@ -28,14 +28,14 @@ merging waits for the owner before.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.linalg
 
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
 from atoll.errors import StudyError
+from atoll.lazy import lazy
 from atoll.network import Network, Record
 from atoll.privacy import grid, sensitivity
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
@@ -67,6 +67,11 @@ from atoll.protocols.pca.released import (
 from atoll.randomness import fresh_seed
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Study
+
+if TYPE_CHECKING:
+    from scipy import linalg
+else:
+    linalg = lazy("scipy.linalg")
 
 OWNER, DATA_USER = "owner", "data_user"
 
@@ -153,7 +158,7 @@ def noisy_count(X: Matrix, p: PrivateLocalParameters, seed: bytes) -> float:
 def local_subspace(moments: Matrix, k: int) -> Matrix:
     """The k leading eigenvectors of the noisy moments, times the roots of their eigenvalues."""
     d = len(moments)
-    values, vectors = scipy.linalg.eigh(moments, subset_by_index=[d - k, d - 1])
+    values, vectors = linalg.eigh(moments, subset_by_index=[d - k, d - 1])
     return np.asarray(np.sqrt(np.maximum(values[::-1], 0.0))[:, None] * vectors.T[::-1])
 
 

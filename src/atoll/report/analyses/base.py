@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from atoll.review.study import Review
-from atoll.runtime.execute import Run
-from atoll.runtime.result import Result
-
 if TYPE_CHECKING:
     import pandas as pd
+
+    from atoll.review.study import Review
+    from atoll.runtime.execute import Run
+    from atoll.runtime.result import Result
 
 
 class Column(NamedTuple):

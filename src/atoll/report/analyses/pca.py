@@ -9,12 +9,13 @@ from atoll.protocols import protocol_of
 from atoll.protocols.pca.sfpca.parameters import small_islands
 from atoll.report.analyses.base import Analysis, Column, Table
 from atoll.report.units import listing
-from atoll.review.study import OutputReview, Review
-from atoll.runtime.execute import Run
-from atoll.runtime.result import Result
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from atoll.review.study import OutputReview, Review
+    from atoll.runtime.execute import Run
+    from atoll.runtime.result import Result
 
 SCORES = "scores"
 """The output that holds every record's projection."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from atoll.report.analyses.base import Analysis, Column, Table
-from atoll.runtime.result import Result
+
+if TYPE_CHECKING:
+    from atoll.runtime.result import Result
 
 SHOWN = 20
 """A longer vector is not for the eye; its file holds it."""

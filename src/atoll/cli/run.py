@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 def run(
     study: StudyArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")
     ] = Path("atoll-run"),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a study with all its roles in this process.
 
-    Reads the tables named in the study's \\[local] table and writes what the
-    study releases into a folder: the result file, a table and a picture of
-    the projections, a scree plot. A run that fails writes nothing.
+    Reads the tables that the study names under \\[local]. Writes what the study
+    releases into a folder: the result file, tables and plots. A run that
+    fails writes nothing.
     """
     from atoll.cli.outputs import write_result, written_together
     from atoll.report.analyses import renderer_of

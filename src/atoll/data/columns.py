@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 
 from atoll.data.island import as_island
+from atoll.errors import DataError
 
 
 def column_names(path: str | Path) -> tuple[str, ...]:
@@ -36,4 +37,7 @@ def row_count(path: str | Path) -> int:
 def _first_line(path: Path) -> tuple[str, ...]:
     """The names that a csv file begins with; read without pandas, which takes long to import."""
     with path.open(encoding="utf-8-sig", newline="") as lines:
-        return tuple(next((row for row in csv.reader(lines) if row), ()))
+        for row in csv.reader(lines):
+            if row:
+                return tuple(row)
+    raise DataError(f"{path} is empty", hint="its first line names the columns")

@@ -25,7 +25,11 @@ WORK = """
 import inspect, json, os, resource, sys
 import numpy as np
 import atoll
-from atoll.bench import sfpca, sums
+from atoll.bench import sums
+try:
+    from atoll.bench import figure5
+except ImportError:  # its name in older checkouts
+    from atoll.bench import sfpca as figure5
 
 case = sys.argv[1]
 
@@ -36,9 +40,9 @@ def used():
 
 
 def pca(name):
-    folder = sfpca.data_folder(None)
-    data = sfpca.CASES[name]
-    blocks = np.array_split(sfpca.load(folder, data), 6)
+    folder = figure5.data_folder(None)
+    data = figure5.CASES[name]
+    blocks = np.array_split(figure5.load(folder, data), 6)
     known = inspect.signature(atoll.PCA).parameters
     options = {"accept_determined": True} if "accept_determined" in known else {}
     start = used()

@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 from sklearn import datasets
 
-from atoll.bench.sfpca import DATA_VARIABLE
+from atoll.bench.figure5 import DATA_VARIABLE
 from atoll.privacy.dp_moments import Plan
 from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.mechanisms import Crowd

@@ -15,7 +15,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from atoll.bench import sfpca as figure5
+from atoll.bench import figure5
 from atoll.bench.calibrate import calibrate
 from atoll.secret_matrices.costs import rates
 from benchmarks.measure import show

@@ -24,12 +24,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from atoll.bench import sfpca as figure5
+from atoll.bench import figure5
 from atoll.bench.calibrate import calibrate
 from atoll.crypto.hazmat import golib
 from atoll.data.island import as_islands
-from atoll.estimators.decomposition import PCA
-from atoll.estimators.encrypted import sfpca_study
+from atoll.estimators.pca.estimator import PCA
+from atoll.estimators.pca.sfpca import SFPCA
 from atoll.protocols.pca.sfpca.parameters import SFPCAParameters, attempts, components_for
 from atoll.protocols.pca.sfpca.planner import Shape, planned
 from atoll.runtime.local.engine import LocalEngine
@@ -124,7 +124,7 @@ def total_effort(folder: Path, name: str, rates: Rates) -> float:
     rows, d = figure5.load(folder, case).shape
     sizes = [len(part) for part in np.array_split(np.arange(rows), figure5.ISLANDS)]
     options = PCA(case.n_components, protocol="sfpca", bounds=case.bounds, accept_determined=True)
-    study = sfpca_study(options, as_islands([np.zeros((1, 1))] * figure5.ISLANDS))
+    study = SFPCA().study(options, as_islands([np.zeros((1, 1))] * figure5.ISLANDS))
     p = study.read_parameters(SFPCAParameters)
     effort = Effort(figure5.ISLANDS)
     k = components_for(p, rows, d)

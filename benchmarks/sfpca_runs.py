@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from atoll.bench import sfpca as figure5
-from atoll.estimators.decomposition import PCA
+from atoll.bench import figure5
+from atoll.estimators.pca.estimator import PCA
 from atoll.protocols.base import Circumstances
 from atoll.protocols.pca.sfpca.forecast import forecast
 from atoll.runtime.local.engine import LocalEngine

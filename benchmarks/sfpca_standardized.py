@@ -18,7 +18,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 import atoll
-from atoll.bench.sfpca import BANDWIDTH, DATA_VARIABLE, ISLANDS, LATENCY
+from atoll.bench.figure5 import BANDWIDTH, DATA_VARIABLE, ISLANDS, LATENCY
 from atoll.errors import CertificateRefused
 from benchmarks.measure import seconds, show
 

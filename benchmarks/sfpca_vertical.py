@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from atoll.bench.sfpca import CASES, data_folder, load
+from atoll.bench.figure5 import CASES, data_folder, load
 from atoll.errors import DataError
-from atoll.estimators.decomposition import PCA
+from atoll.estimators.pca.estimator import PCA
 from benchmarks.measure import peak_megabytes, show
 
 CASE = CASES["mnist"]

@@ -1,4 +1,24 @@
-"""Private PCA and analytics across data islands."""
+"""Private PCA and analytics across data islands.
+
+From the ground up; a layer imports only what stands before it:
+
+- :mod:`errors`: every error, with a hint; :mod:`lazy`: slow packages, imported when first used
+- :mod:`plugins`: what other packages bring along; :mod:`threads`: work on all cores
+- :mod:`randomness`: seeds and what is made of them; :mod:`codec`: messages to bytes and back
+- :mod:`fixedpoint`: numbers as integers of 192 bits
+- :mod:`study`: what is computed, by whom, and who gets what
+- :mod:`network`: how a role sends, receives and keeps a record
+- :mod:`crypto`: encryption, secret sharing, fingerprints
+- :mod:`data`: islands and their tables; :mod:`privacy`: noise, its guarantees, and the ledger
+- :mod:`secure_sums`: adding so that only the total is seen
+- :mod:`secret_matrices`: computing on matrices that nobody sees
+- :mod:`protocols`: what the roles of a study do
+- :mod:`runtime`: engines that run the roles, and results
+- :mod:`review`: what a study means, before it runs
+- :mod:`estimators`: ``atoll.PCA`` and ``atoll.secure_sum``
+- :mod:`report`: tables, pictures and texts; :mod:`bench`: time and bytes, measured
+- :mod:`cli`: the ``atoll`` command
+"""
 
 from __future__ import annotations
 
@@ -8,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from atoll.data.island import Island
     from atoll.errors import AtollError
-    from atoll.estimators.decomposition import PCA
+    from atoll.estimators.pca.estimator import PCA
     from atoll.estimators.summation import secure_sum
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
@@ -34,7 +54,7 @@ __all__ = [
 # Public names are imported when first used: the command line and each module alone start without
 # pandas and scikit-learn, which take seconds to import.
 _HOMES = {
-    "PCA": "atoll.estimators.decomposition",
+    "PCA": "atoll.estimators.pca.estimator",
     "AtollError": "atoll.errors",
     "Faults": "atoll.runtime.local.faults",
     "Island": "atoll.data.island",

@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,7 +47,9 @@ class _OneBlasThread:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
+    import threadpoolctl  # it looks for every library that is loaded, which only runs need
+
+    return threadpoolctl.ThreadpoolController()
 
 
 one_blas_thread = _OneBlasThread()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.sfpca_runs import Measured, Point, made_rows, measure
 
-from atoll.bench.sfpca import compared, exact_components, meta_analysis
+from atoll.bench.figure5 import compared, exact_components, meta_analysis
 from atoll.secret_matrices.costs import rates
 from benchmarks import sfpca_predict, sfpca_profile, sfpca_scaling
 

@@ -25,7 +25,7 @@ def test_a_case_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     more = ("--steps", "--components")
     shown = atoll("bench", "sfpca", "pima", "--data", str(tmp_path), "--islands", "2", *more).out
     assert max(len(line) for line in shown.splitlines()) <= 100
-    for words in ("SF-PCA, 2 islands", "meta cosine", "read_ciphertext", "one after the other"):
+    for words in ("SF-PCA, 2 islands", "meta cosine", "read an encrypted matrix", "one after the other"):
         assert words in shown
 
 

@@ -13,8 +13,9 @@ from tests.cli.example import STUDY, everything_in
 from tests.support.running import atoll
 
 import atoll as package
-from atoll.cli.run import variance_table
+from atoll.cli.console import drawn
 from atoll.privacy.ledger import Ledger
+from atoll.report.analyses.pca import variance_table
 
 # ---- atoll run ----
 
@@ -70,7 +71,7 @@ def test_run_prints_json(folder: Path) -> None:
 def test_shares_of_the_variance_are_added_up_in_the_table() -> None:
     """Of a total that counts components that are not shown: 4 + 3 + 1 of 10."""
     shown = io.StringIO()
-    Console(file=shown, width=80).print(variance_table([4.0, 3.0, 1.0], 10.0))
+    Console(file=shown, width=80).print(drawn(variance_table([4.0, 3.0, 1.0], 10.0)))
     lines = [line.split() for line in shown.getvalue().splitlines() if line.startswith("PC")]
     assert lines == [
         ["PC1", "4", "40.0%", "40.0%"],

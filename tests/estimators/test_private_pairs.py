@@ -12,6 +12,7 @@ from tests.support.taps import resumed, tapped
 
 import atoll
 from atoll.errors import DataError, NotReleased, ParameterError, RunError
+from atoll.estimators.pca.registry import adapter_of
 from atoll.privacy import dp_moments as dp
 from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
@@ -56,7 +57,8 @@ def test_the_noise_is_less_where_islands_declare_a_capacity() -> None:
     rows = cloud(400)
 
     def sigma(tables: dict[str, Any], **more: Any) -> float:
-        study = atoll.PCA(2, **OPTIONS, **more)._study(atoll.data.island.as_islands(tables))
+        pca = atoll.PCA(2, **OPTIONS, **more)
+        study = adapter_of(pca.protocol).study(pca, atoll.data.island.as_islands(tables))
         parameters = study.read_parameters(protocol.DPDPCAParameters)
         noise = protocol.plan_of(study, parameters, 4).moments.noise
         assert isinstance(noise, GaussianNoise)

@@ -1,4 +1,14 @@
-"""The ``atoll`` command. Each command has a file of its own and imports what it needs when it runs."""
+"""The ``atoll`` command. Each command has a file of its own and imports what it needs when it runs.
+
+- :mod:`console`: what all commands print, and how; :mod:`options`: options that several commands share
+- :mod:`commands`: commands whose help is ours; :mod:`outputs`: the folder that a run writes
+- :mod:`progress`: the bar while it runs
+- :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``
+- :mod:`hospitals`: the demo's data and its study; :mod:`comparison`: what its result is compared with
+- :mod:`demo`: ``atoll demo``
+- :mod:`bench`: ``atoll bench``; :mod:`ledger`: ``atoll ledger``
+- :mod:`app`: all commands together, and how the program ends
+"""
 
 from __future__ import annotations
 

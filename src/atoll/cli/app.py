@@ -9,7 +9,9 @@ import typer
 
 from atoll import __version__
 from atoll.cli import bench, console, ledger
+from atoll.cli.commands import Command, Group
 from atoll.cli.demo import demo
+from atoll.cli.options import FLAG
 from atoll.cli.review import review
 from atoll.cli.run import run
 from atoll.errors import AtollError, ParameterError
@@ -23,17 +25,16 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="atoll",
-    help="Private PCA across data islands: nothing leaves an island but what the study says.",
+    help="Private PCA across data islands. Only what the study says leaves an island.",
     epilog="Start with: atoll demo",
-    no_args_is_help=True,
+    cls=Group,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(demo)
-app.command()(run)
-app.command()(review)
+for command in (demo, run, review):
+    app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(ledger.app, name="ledger")
 
@@ -47,16 +48,21 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", metavar=FLAG, callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", metavar=FLAG, help="Show where in the program an error arose.")
+    ] = False,
 ) -> None:
     del version, debug  # both are read before the command runs
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; every error ends with its documented exit code."""
-    given = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         sys.exit(app(args=given, prog_name="atoll", standalone_mode=False) or 0)
     except _UsageError as error:

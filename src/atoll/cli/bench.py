@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from atoll.bench import FIGURE5
 from atoll.cli import console
-from atoll.cli.options import JsonOption
+from atoll.cli.commands import Command, Group
+from atoll.cli.options import FLAG, JsonOption
 
 if TYPE_CHECKING:
-    from atoll.bench.sfpca import Row as SfpcaRow
+    from atoll.bench.figure5 import Row as PublishedRow
     from atoll.bench.sums import Row
     from atoll.secret_matrices.costs.rates import Rates
 
-app = typer.Typer(no_args_is_help=True, help="Measure speed and bytes on this machine.")
+app = typer.Typer(cls=Group, help="Measure time and bytes on this machine.")
 
 
-@app.command()
+@app.command(cls=Command)
 def sums(
     features: Annotated[
-        int, typer.Option("--features", min=1, help="Add the upper triangles of matrices of this size.")
+        int,
+        typer.Option(
+            "--features", metavar="N", min=1, help="Each island adds half a matrix of N x N numbers."
+        ),
     ] = 90,
-    islands: Annotated[int, typer.Option("--islands", min=2, help="How many islands add.")] = 3,
+    islands: Annotated[int, typer.Option("--islands", metavar="N", min=2, help="How many islands add.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Every secure sum side by side on the same vectors.
+    """Measure every secure sum on the same vectors.
 
-    Seconds of the whole run with all roles in this process, of the steps of the busiest island,
-    and bytes. Whether the sum came out exactly is checked each time.
+    Shows the seconds of the whole run with all roles in this process, the
+    seconds of the busiest island, and the bytes. Each time it is checked
+    that the sum is exact.
     """
     from atoll.bench.sums import bench_sums
 
@@ -42,54 +48,62 @@ def sums(
         _show(rows, f"{n_values:,} sums over {islands} islands")
 
 
-@app.command()
-def sfpca(
+@app.command(FIGURE5, cls=Command)
+def figure5(
     cases: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[CASE]...",
-            help="pima, wine, vehicle, chr20, mnist, lung, lung9098; all of Figure 5 that are there.",
+            metavar="CASE",
+            help="pima, wine, vehicle, chr20, mnist, lung or lung9098. Else all of Figure 5 that are there.",
+            show_default=False,
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Folder with the data sets; else $ATOLL_DATA.", show_default=False),
+        typer.Option(
+            "--data", metavar="FOLDER", help="Where the data sets are. Else $ATOLL_DATA.", show_default=False
+        ),
     ] = None,
-    islands: Annotated[int, typer.Option("--islands", min=2, max=50, help="How many islands.")] = 6,
+    islands: Annotated[
+        int, typer.Option("--islands", metavar="N", min=2, max=50, help="How many islands.")
+    ] = 6,
     steps: Annotated[
-        bool, typer.Option("--steps", help="Also print the elapsed seconds of every step.")
+        bool, typer.Option("--steps", metavar=FLAG, help="Print the seconds of every step, too.")
     ] = False,
     components: Annotated[
-        bool, typer.Option("--components", help="Also print the cosine of every component.")
+        bool, typer.Option("--components", metavar=FLAG, help="Print every component's cosine, too.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """SF-PCA on the data sets of its paper, over emulated links of 20 ms and 1 Gbit/s.
+    """Measure SF-PCA on the data sets of its paper.
 
-    Seconds, processor seconds of all roles together, bytes sent by an island, rounds, the worst cosine
-    of a component with the exact one and the mean squared error; meta-analysis of the same islands; and
-    the figures of the paper.
+    Links have 20 ms and 1 Gbit/s. Shows seconds, processor seconds of all
+    roles together, bytes sent by an island, and rounds. Then, how close the
+    components are to the exact ones: the worst cosine and the mean squared
+    error. Beside them stand those of a meta-analysis, and the paper's.
     """
-    from atoll.bench.sfpca import bench_case, chosen, data_folder
+    from atoll.bench.figure5 import bench_case, chosen, data_folder
 
     folder = data_folder(data)
     rows = [bench_case(name, folder, islands) for name in chosen(cases or [], folder)]
     if as_json:
         console.print_json([row._asdict() for row in rows])
         return
-    _show_sfpca(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
+    _show_published(rows, f"SF-PCA, {islands} islands in one process, links of 20 ms and 1 Gbit/s")
     if components:
         _show_components(rows)
     if steps:
         _show_steps(rows)
 
 
-@app.command()
+@app.command(cls=Command)
 def calibrate(as_json: JsonOption = False) -> None:
-    """Measure what the steps of SF-PCA cost here, for the predictions of atoll review.
+    """Measure the steps of SF-PCA, so that atoll review can predict times.
 
-    Takes some seconds; best while nothing else runs. The table is kept in the user's data folder, or in
-    the file that $ATOLL_CALIBRATION names, one for each vector path ($ATOLL_VECTOR chooses it).
+    This takes some seconds, and is best done while nothing else runs. The
+    figures are kept in the user's data folder, or in the file that
+    $ATOLL_CALIBRATION names: one table for each vector path
+    ($ATOLL_VECTOR chooses the path).
     """
     import msgspec
 
@@ -128,7 +142,7 @@ def _rate(rate: float | tuple[float, float], entries: bool = False) -> str:
     return f"+ {1e9 * rate:.3g}" if entries else f"{1e6 * rate:.4g}"
 
 
-def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
+def _show_published(rows: list[PublishedRow], title: str) -> None:
     cost = ("size", "k", "seconds", "CPU s", "MB/island", "rounds", "paper s", "C-HE s", "SMC s")
     table = console.table("data", *cost, right=cost, title=title)
     for row in rows:
@@ -163,7 +177,7 @@ def _show_sfpca(rows: list[SfpcaRow], title: str) -> None:
     console.out().print(table)
 
 
-def _show_components(rows: list[SfpcaRow]) -> None:
+def _show_components(rows: list[PublishedRow]) -> None:
     console.out().print()
     table = console.table("data", "cosine with the exact component, one after the other")
     for row in rows:
@@ -171,13 +185,15 @@ def _show_components(rows: list[SfpcaRow]) -> None:
     console.out().print(table)
 
 
-def _show_steps(rows: list[SfpcaRow]) -> None:
+def _show_steps(rows: list[PublishedRow]) -> None:
+    from atoll.report.steps import plain
+
     console.out().print()
     names = sorted({name for row in rows for name in row.steps}, key=lambda n: -rows[-1].steps.get(n, 0.0))
     data = tuple(row.name for row in rows)
     table = console.table("step", *data, right=data, title="Seconds, all roles")
     for name in names:
-        table.add_row(name, *(f"{row.steps.get(name, 0.0):.2f}" for row in rows))
+        table.add_row(plain(name), *(f"{row.steps.get(name, 0.0):.2f}" for row in rows))
     console.out().print(table)
 
 

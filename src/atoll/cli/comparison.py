@@ -12,7 +12,7 @@ import sklearn.decomposition
 from sklearn.preprocessing import StandardScaler
 
 from atoll.cli.hospitals import LABEL
-from atoll.estimators.decomposition import PCA
+from atoll.estimators.pca.estimator import PCA
 from atoll.report.agreement import cosines, largest_angle
 from atoll.runtime.result import Result
 

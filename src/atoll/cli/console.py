@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from atoll.errors import AtollError
+
+if TYPE_CHECKING:
+    from atoll.report.analyses import base as report
 
 
 def out() -> Console:
@@ -63,4 +66,14 @@ def table(*columns: str, right: Iterable[str] = (), title: str | None = None) ->
     )
     for column in columns:
         made.add_column(column, justify="right" if column in set(right) else "left", overflow="fold")
+    return made
+
+
+def drawn(shown: report.Table) -> Table:
+    """A table of a renderer, numbers to the right."""
+    names = [column.name for column in shown.columns]
+    right = [column.name for column in shown.columns if column.is_number]
+    made = table(*names, right=right, title=shown.title)
+    for row in shown.shown():
+        made.add_row(*map(escape, row))
     return made

@@ -26,16 +26,16 @@ _WORDS = {"columns": "column names", "n_samples": "n", "scores": "projections"}
 
 def demo(
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write study, data and results.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")
     ] = Path("atoll-demo"),
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Three hospitals compute a joint PCA and show no patient to anyone.
 
-    Shows what each of them learned, compares with PCA of the pooled table
-    (which nobody could make in earnest) and with each hospital's own, and
-    leaves study, data, results and plots in a folder to go on with.
+    Shows what each hospital learned. Compares the result with the PCA of all
+    tables together, which nobody may make in real life, and with each
+    hospital's own PCA. Writes study, data, results and plots into a folder.
     """
     from atoll.cli.comparison import compare
     from atoll.cli.hospitals import hospitals, write_study
@@ -78,12 +78,13 @@ def _introduce(tables: dict[str, pd.DataFrame], screen: Console) -> None:
 
 
 def _report(finished: Run, comparison: Comparison, output: Path, files: list[Path], screen: Console) -> None:
-    from atoll.cli.run import variance_table
+    from atoll.report.analyses import renderer_of
 
     result = finished.result
     _show_learned(finished, screen)
-    screen.print(variance_table(result["explained_variance"], result["total_variance"]))
-    screen.print()
+    for table in renderer_of(result.study.analysis).tables(result):
+        screen.print(console.drawn(table))
+        screen.print()
     _show_agreement(comparison, screen)
     _show_cost(finished, comparison, screen)
     _show_next(output, files, screen)

@@ -9,34 +9,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from atoll.cli import console
-from atoll.cli.options import JsonOption
+from atoll.cli.commands import Command, Group
+from atoll.cli.options import FLAG, JsonOption
 
 if TYPE_CHECKING:
     from atoll.privacy.ledger import Account, Ledger
 
-app = typer.Typer(help="Make a ledger, look at privacy budgets, and set them.", no_args_is_help=True)
+app = typer.Typer(cls=Group, help="Make a ledger, look at privacy budgets, and set them.")
 
 LedgerOption = Annotated[
     Path | None,
-    typer.Option("--ledger", metavar="FILE", help="Another ledger than the site's.", show_default=False),
+    typer.Option("--ledger", metavar="FILE", help="Use this ledger, not the site's.", show_default=False),
 ]
 DataSetArgument = Annotated[
     str, typer.Argument(metavar="DATA_SET", help="The data set as its owner knows it.", show_default=False)
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def init(ledger: LedgerOption = None) -> None:
-    """Make the site's ledger; once, and on purpose."""
+    """Make the ledger of this site. This is done once."""
     from atoll.privacy.ledger import Ledger, site_ledger
 
     Ledger.create(ledger).close()
     console.out().print(f"made {ledger or site_ledger()}", soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
-    """Say what was spent on each data set, and its budget."""
+    """Show what was spent on each data set, and its budget."""
     from rich.markup import escape
 
     with _opened(ledger) as book:
@@ -60,48 +61,56 @@ def show(ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
     console.out().print(made)
 
 
-@app.command("set-budget")
+@app.command("set-budget", cls=Command)
 def set_budget(
     identity: DataSetArgument,
-    epsilon: Annotated[float, typer.Option("--epsilon", help="How much may be spent in all.")],
-    delta: Annotated[float, typer.Option("--delta", help="0 allows pure releases only.")] = 0.0,
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", metavar="NUMBER", help="How much may be spent in all.")
+    ],
+    delta: Annotated[
+        float, typer.Option("--delta", metavar="NUMBER", help="0 allows only releases without a delta.")
+    ] = 0.0,
     exact: Annotated[
         bool | None,
         typer.Option(
             "--exact/--no-exact",
-            help="Whether studies without an epsilon may use it; they may until you say no.",
+            metavar=FLAG,
+            help="Whether studies without an epsilon may use it. They may, unless you say no.",
             show_default=False,
         ),
     ] = None,
     ledger: LedgerOption = None,
 ) -> None:
-    """Set how much may be spent on a data set in all; what was spent before stays spent."""
+    """Set how much may be spent on a data set. What was spent stays spent."""
     with _opened(ledger) as book:
         book.set_budget(identity, epsilon, delta, exact=exact)
 
 
-@app.command("give-back")
+@app.command("give-back", cls=Command)
 def give_back(identity: DataSetArgument, ledger: LedgerOption = None) -> None:
-    """Give back what killed runs had reserved of a data set's budget and never released.
+    """Give back what stopped runs had reserved and did not spend.
 
-    A run that is still alive has to reserve again, or ends.
+    A run that still goes on has to reserve again, or ends.
     """
     with _opened(ledger) as book:
         stages = book.give_back_all(identity)
     console.out().print(f"gave back {stages} reserved stage(s)")
 
 
-@app.command()
+@app.command(cls=Command)
 def moved(ledger: LedgerOption = None) -> None:
-    """Say that a ledger was moved here, not copied; refused while the other is still there."""
+    """Say that a ledger was moved here, not copied.
+
+    This is refused while the ledger is still where it was.
+    """
     from atoll.privacy import ledger_file
 
     ledger_file.moved(ledger or ledger_file.site_ledger())
 
 
-@app.command()
+@app.command(cls=Command)
 def export(ledger: LedgerOption = None) -> None:
-    """Print budgets and all debits as JSON, for an auditor."""
+    """Print all budgets and all spending as JSON, for an auditor."""
     with _opened(ledger) as book:
         print(book.export())
 

@@ -46,28 +46,14 @@ def file_name(study_name: str) -> str:
 
 
 def write_result(result: Result, folder: Path) -> list[Path]:
-    """The result file, the projections as a table where released, and plots of what there is."""
-    from atoll.report import plots
+    """The result file, and the tables and figures that the analysis makes of what was released."""
+    from atoll.report.analyses import renderer_of
     from atoll.runtime.result import write_whole
 
     name = file_name(result.study.name)
     files = [result.save(folder / f"{name}.atoll")]
-
-    def add(ending: str, data: bytes) -> None:
+    for ending, data in renderer_of(result.study.analysis).files(result):
         path = folder / f"{name}{ending}"
         write_whole(path, data)  # readable by its owner only: projections are data about single records
         files.append(path)
-
-    shares = None
-    if "explained_variance" in result and "total_variance" in result:
-        variance, total = result["explained_variance"], result["total_variance"]
-        shares = variance / (total or 1.0)
-        add("-scree.png", plots.scree(variance, total, f"{result.study.name}: explained variance"))
-    if "scores" in result:
-        add("-projections.csv", result.consumer_frame().to_csv(index=False).encode())
-        label = str(result.study.parameters.get("label") or "label")
-        title = f"{result.study.name}: every record's projection"
-        labels = result.outputs.get("labels")
-        picture = plots.projection(result["scores"], title, labels=labels, label_name=label, shares=shares)
-        add("-projections.png", picture)
     return files

@@ -12,6 +12,8 @@ from atoll.cli import console
 if TYPE_CHECKING:
     from atoll.runtime.transcript import Transcript
 
+_WIDEST = 40
+
 _EVERY = 0.1
 """Seconds between two looks at the transcript: counting it is work when there are many roles."""
 
@@ -42,7 +44,15 @@ def bar(expected: int | None, shown: bool) -> Iterator[Callable[[str, Transcript
         now = time.monotonic()
         if now - last >= _EVERY:
             last = now
-            drawn.update(task, completed=transcript.messages, description=what[:40])
+            drawn.update(task, completed=transcript.messages, description=described(what))
 
     with drawn:
         yield tell
+
+
+def described(what: str) -> str:
+    """Who does what, in plain words: "north/provider: gen_share" is "north/provider: cut into shares"."""
+    from atoll.report.steps import plain
+
+    who, _, step = what.partition(": ")
+    return f"{who}: {plain(step)}"[:_WIDEST] if step else what[:_WIDEST]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from atoll.cli import console
-from atoll.cli.options import JsonOption, StudyArgument
+from atoll.cli.options import FLAG, JsonOption, StudyArgument
 from atoll.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def review(
         typer.Option(
             "--columns",
             metavar="N",
-            help="Columns of the tables, to estimate costs; read from the data where \\[local] has them.",
+            help="How many columns the tables have. Else they are counted.",
             show_default=False,
         ),
     ] = None,
@@ -34,25 +34,27 @@ def review(
             "--rows",
             metavar="N",
             min=1,
-            help="Rows of each island, to estimate time; counted where \\[local] has all tables.",
+            help="How many rows each island has. Else they are counted.",
             show_default=False,
         ),
     ] = None,
     latency: Annotated[
-        float, typer.Option("--latency", metavar="MS", min=0, help="Milliseconds between two parties.")
+        float,
+        typer.Option("--latency", metavar="MS", min=0, help="Milliseconds on the way to another party."),
     ] = 20.0,
     bandwidth: Annotated[
-        float, typer.Option("--bandwidth", metavar="MBIT", min=0.001, help="Mbit/s between two parties.")
+        float, typer.Option("--bandwidth", metavar="MBIT", min=0.001, help="Mbit/s to another party.")
     ] = 1000.0,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print text for a data protection impact assessment.")
+        bool,
+        typer.Option("--markdown", metavar=FLAG, help="Print text for an impact assessment."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say in plain words who learns what in a study, and what it will cost.
+    """Say in plain words who learns what in a study, and what it costs.
 
-    Reads the study file and, to count columns, the header of a table.
-    Runs nothing.
+    Reads the study file. To count columns, it also reads the first line of a
+    table. It runs nothing.
     """
     from atoll.report.assessment import as_markdown
     from atoll.review.study import Guess, review_file

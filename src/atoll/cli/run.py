@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def run(
     study: StudyArgument,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write the results.")
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")
     ] = Path("atoll-run"),
     engine: Annotated[
         str, typer.Option("--engine", metavar="NAME", help="What carries the roles; others can register.")
@@ -33,11 +33,12 @@ def run(
 ) -> None:
     """Run a study, with all its roles in this process unless --engine says otherwise.
 
-    Reads the tables named in the study's \\[local] table and writes what the
-    study releases into a folder: the result file, a table and a picture of
-    the projections, a scree plot. A run that fails writes nothing.
+    Reads the tables that the study names under \\[local]. Writes what the study
+    releases into a folder: the result file, tables and plots. A run that
+    fails writes nothing.
     """
     from atoll.cli.outputs import write_result, written_together
+    from atoll.report.analyses import renderer_of
     from atoll.runtime.engines import engine_of
     from atoll.runtime.studies import open_study
 
@@ -50,8 +51,8 @@ def run(
     with written_together(output) as folder:
         finished = run_file(file, shown=not (as_json or quiet), engine=chosen)
         files = [output / path.name for path in write_result(finished.result, folder)]
-    _warn_of_few_rows(finished)
-    _warn_of_small_islands(finished)
+    for warning in renderer_of(file.study.analysis).warnings(finished):
+        console.print_warning(warning)
     if as_json:
         console.print_json(summary(finished, files))
     elif not quiet:
@@ -101,39 +102,12 @@ def _warn_of_no_promise(study: Study) -> None:
         console.print_warning("; ".join(terms.words))
 
 
-def _warn_of_few_rows(finished: Run) -> None:
-    """Whoever learns a covariance of few rows learns much about each."""
-    for address, learned in finished.learned.items():
-        known = {**learned.outputs, **learned.inherent}
-        n, d = known.get("n_samples", 0), len(known.get("covariance", ()))
-        if d and n <= d:
-            console.print_warning(
-                f"the joint table has {n} rows for {d} columns: its mean and covariance, which {address} "
-                "learns, then say much about single rows"
-            )
-
-
-def _warn_of_small_islands(finished: Run) -> None:
-    """SF-PCA opens a spectrum to all its roles; noise, where there is any, hides single rows in it."""
-    from atoll.protocols import protocol_of
-    from atoll.protocols.pca.sfpca.parameters import small_islands
-
-    study = finished.result.study
-    if protocol_of(study.protocol).privacy(study) is not None:
-        return
-    for learned in finished.learned.values():
-        known = {**learned.outputs, **learned.inherent}
-        if "spectrum" in known:
-            words = small_islands(known["rows"], len(known["explained_variance"]))
-            if words:
-                console.print_warning(words)
-            return
-
-
 def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
     """What programs want to know of a run."""
+    from atoll.report.analyses import renderer_of
+
     result, transcript = finished.result, finished.result.transcript
-    summary: dict[str, Any] = {
+    return {
         "study": result.study.name,
         "digest": result.study.digest,
         "files": [str(path) for path in files],
@@ -143,24 +117,20 @@ def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
         "rounds": transcript.rounds,
         "seconds": round(transcript.wall_seconds, 3),
         "booked": result.booked,
+        **renderer_of(result.study.analysis).facts(result),
     }
-    if "n_samples" in result:
-        summary["n_samples"] = int(result["n_samples"])
-    if "explained_variance" in result:
-        total = float(result["total_variance"]) or 1.0
-        summary["explained_variance_ratio"] = (result["explained_variance"] / total).tolist()
-    return summary
 
 
 def _show(finished: Run, files: list[Path], screen: Console) -> None:
     from rich.markup import escape
 
+    from atoll.report.analyses import renderer_of
     from atoll.report.units import size
 
     result, cost = finished.result, finished.result.transcript
     screen.print(f"\n[bold]{escape(result.study.name)}[/] finished in {cost.wall_seconds:.2g} s\n")
-    if "explained_variance" in result:
-        screen.print(variance_table(result["explained_variance"], result["total_variance"]))
+    for table in renderer_of(result.study.analysis).tables(result):
+        screen.print(console.drawn(table))
         screen.print()
     screen.print(f"{cost.messages:,} messages, {size(cost.bytes)}, {cost.rounds} rounds")
     if result.booked:
@@ -168,21 +138,3 @@ def _show(finished: Run, files: list[Path], screen: Console) -> None:
     for path in files:
         screen.print(f"[dim]wrote[/] {escape(str(path))}", soft_wrap=True)
     screen.print()
-
-
-def variance_table(explained: Any, total: float) -> object:
-    """Component by component: variance, share, share of all so far."""
-    made = console.table(
-        "component",
-        "variance",
-        "share",
-        "together",
-        right=("variance", "share", "together"),
-        title="Variance",
-    )
-    together = 0.0
-    for i, value in enumerate(explained, 1):
-        share = float(value) / (total or 1.0)
-        together += share
-        made.add_row(f"PC{i}", f"{value:.6g}", f"{share:.1%}", f"{together:.1%}")
-    return made

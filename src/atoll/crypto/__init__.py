@@ -1,1 +1,9 @@
-"""Cryptography: recipes over the primitives in ``hazmat``."""
+"""Cryptography: recipes over the primitives in ``hazmat``.
+
+- :mod:`parameters`: the numbers of lattice encryption, their security and their limits
+- :mod:`hazmat`: the primitives, easy to misuse
+- :mod:`envelope`: bytes that only the holder of one key can read
+- :mod:`onion`: bytes under one envelope for each of several readers
+- :mod:`shamir`: a secret in n shares, of which t are enough
+- :mod:`fingerprint`: short numbers that tell long vectors apart, and add as they do
+"""

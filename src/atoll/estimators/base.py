@@ -1,13 +1,10 @@
-"""What all estimators share: options that must mean something, studies built from islands, runs."""
+"""What all estimators share: parties made of islands, runs, and warnings."""
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-import numpy as np
 
 from atoll.data.island import Island
 from atoll.errors import MissingIslands, ParameterError
@@ -15,20 +12,6 @@ from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine
 from atoll.runtime.execute import Run, run_study
 from atoll.study.model import Party, Study
-
-
-def refuse_meaningless(estimator: Any, used: Iterable[str], where: str) -> None:
-    """An option that was changed but means nothing to the chosen protocol is an error."""
-    for name, parameter in inspect.signature(type(estimator).__init__).parameters.items():
-        if name == "self" or name in set(used):
-            continue
-        value = getattr(estimator, name)
-        # Arrays do not compare to one answer, and are never a default.
-        if isinstance(value, np.ndarray) or value != parameter.default:
-            raise ParameterError(
-                f"{name}={value!r} means nothing to {where}",
-                hint=f"leave {name} out, or choose another protocol",
-            )
 
 
 def beside_islands(data: Any) -> tuple[Any, dict[str, Own]]:

@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
-import numpy as np
-
 from atoll.data.island import Island
 from atoll.errors import ParameterError
+from atoll.estimators.constraints import ANY, FLAG, Constraint, Constraints
 from atoll.privacy.accountant import Spent
 from atoll.privacy.accounts import Account
 from atoll.privacy.dp_moments import CentreChoice
@@ -20,38 +19,36 @@ from atoll.protocols import protocol_of
 from atoll.protocols.own import Own
 from atoll.study.model import Study
 
-PRIVACY_OPTIONS = (
-    "epsilon",
-    "delta",
-    "row_norm",
-    "rows",
-    "neighbours",
-    "noise",
-    "colluders",
-    "assume_centered",
-    "centre",
-    "ledger",
-)
+PRIVACY_OPTIONS: Constraints = {
+    "epsilon": ANY,
+    "delta": ANY,
+    "row_norm": ANY,
+    "rows": ANY,
+    "neighbours": ANY,
+    "noise": ANY,
+    "colluders": ANY,
+    "assume_centered": FLAG,
+    "centre": Constraint(
+        lambda value: value in get_args(CentreChoice), "{name}={value!r} must be 'mean' or 'pairs'"
+    ),
+    "ledger": ANY,
+}
+"""The options of a differentially private release."""
 
 _PAPER_NOISE = ("gaussian", "laplace", "wishart")
 
 
-def privacy_parameters(estimator: Any) -> dict[str, Any]:
-    """An estimator's privacy options, as a study's parameters hold them."""
-    if estimator.epsilon is None:
-        raise ParameterError(
-            f"protocol={estimator.protocol!r} needs an epsilon", hint="epsilon=1.0, delta=1e-5, row_norm=..."
-        )
-    if estimator.centre not in get_args(CentreChoice):
-        raise ParameterError(f"centre={estimator.centre!r} must be 'mean' or 'pairs'")
-    # SF-PCA has bounds too; differences of length one need no bound.
-    if estimator.row_norm is None and estimator.protocol != "sfpca" and estimator.centre == "mean":
+def privacy_parameters(estimator: Any, *, bounded: bool = False) -> dict[str, Any]:
+    """An estimator's privacy options, as a study's parameters hold them.
+
+    ``bounded``: the range of the rows may be public in another way than by ``row_norm``.
+    """
+    # Differences of length one need no bound.
+    if estimator.row_norm is None and not bounded and estimator.centre == "mean":
         raise ParameterError(
             "a private PCA needs row_norm, a public bound on the Euclidean norm of a row",
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
         )
-    if not isinstance(estimator.assume_centered, bool | np.bool_):
-        raise ParameterError(f"assume_centered={estimator.assume_centered!r} must be True or False")
     parameters: dict[str, Any] = {
         "epsilon": float(estimator.epsilon),
         "delta": None if estimator.delta is None else float(estimator.delta),

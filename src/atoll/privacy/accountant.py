@@ -19,12 +19,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from scipy.special import ndtr, ndtri
-
+from atoll.lazy import lazy
 from atoll.privacy.calibration import check_delta, gdp_delta, gdp_epsilon
 from atoll.privacy.mechanisms import Cost, GaussianCost, check_spending
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazy("scipy.special")
 
 Method = Literal["pure", "gdp"]
 
@@ -40,7 +44,7 @@ def gdp_of_pure(epsilon: float) -> float:
     """The mu of the Gaussian release that is at most as private as an epsilon-private one."""
     if epsilon > _LARGEST_EXPONENT:  # Phi(-x) <= e^(-x^2/2)/2, so this is no less
         return 2.0 * math.sqrt(2.0 * epsilon)
-    return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(epsilon))))
+    return float(-2.0 * special.ndtri(1.0 / (1.0 + math.exp(epsilon))))
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ def guess_accuracy(epsilon: float, delta: float = 0.0) -> float:
 
 def gaussian_guess_accuracy(mu: float) -> float:
     """The same for Gaussian releases only, where it is known exactly: Phi(mu/2)."""
-    return float(ndtr(mu / 2.0))
+    return float(special.ndtr(mu / 2.0))
 
 
 def in_words(epsilon: float, delta: float | None, neighbours: str = "add-remove") -> str:

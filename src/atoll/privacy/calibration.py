@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import log_ndtr, ndtr
+from typing import TYPE_CHECKING
 
 from atoll.errors import ParameterError
+from atoll.lazy import lazy
+
+if TYPE_CHECKING:
+    from scipy import optimize, special
+else:
+    optimize, special = lazy("scipy.optimize"), lazy("scipy.special")
 
 # The discrete Gaussian is not exactly Gaussian DP; this covers the difference at every width we draw.
 GRID_INFLATION = 1.001
@@ -42,8 +46,8 @@ def gdp_delta(mu: float, epsilon: float) -> float:
     """delta(epsilon) of a mu-GDP release: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
     if mu <= 0:
         return 0.0
-    first = float(ndtr(mu / 2 - epsilon / mu))
-    second = math.exp(min(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)), 0.0))
+    first = float(special.ndtr(mu / 2 - epsilon / mu))
+    second = math.exp(min(epsilon + float(special.log_ndtr(-mu / 2 - epsilon / mu)), 0.0))
     return max(first - second, 0.0)
 
 
@@ -57,7 +61,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         upper *= 2.0
         if upper > _LARGEST_EPSILON:
             return math.inf
-    return float(brentq(lambda eps: gdp_delta(mu, eps) - delta, 0.0, upper, xtol=1e-13, rtol=1e-14))
+    return float(optimize.brentq(lambda eps: gdp_delta(mu, eps) - delta, 0.0, upper, xtol=1e-13, rtol=1e-14))
 
 
 @lru_cache(maxsize=256)
@@ -72,7 +76,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         reached = gdp_delta(math.exp(log_mu), epsilon)
         return math.log(reached) - math.log(delta) if reached > 0 else -745.0 - math.log(delta)
 
-    return math.exp(float(brentq(excess, math.log(low), math.log(high), xtol=1e-13, rtol=1e-14)))
+    return math.exp(float(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-13, rtol=1e-14)))
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
@@ -97,7 +101,9 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         alpha = 1.0 + above_one
         return above_one * (alpha * rho - epsilon) - math.log(above_one) - alpha * math.log1p(1 / above_one)
 
-    best = minimize_scalar(log_delta, bounds=(-15.0, 25.0), method="bounded", options={"xatol": 1e-10})
+    best = optimize.minimize_scalar(
+        log_delta, bounds=(-15.0, 25.0), method="bounded", options={"xatol": 1e-10}
+    )
     return math.exp(min(float(best.fun), 0.0))
 
 
@@ -107,7 +113,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0
     upper = simple_zcdp_epsilon(rho, delta)
-    return float(brentq(lambda eps: zcdp_delta(rho, eps) - delta, 0.0, upper, xtol=1e-12))
+    return float(optimize.brentq(lambda eps: zcdp_delta(rho, eps) - delta, 0.0, upper, xtol=1e-12))
 
 
 def simple_zcdp_epsilon(rho: float, delta: float) -> float:
@@ -121,6 +127,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     check_delta(delta)
     return math.exp(
         float(
-            brentq(lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon, -40.0, 10.0, xtol=1e-12)
+            optimize.brentq(
+                lambda log_rho: zcdp_epsilon(math.exp(log_rho), delta) - epsilon, -40.0, 10.0, xtol=1e-12
+            )
         )
     )

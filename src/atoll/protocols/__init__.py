@@ -1,4 +1,13 @@
-"""Protocols: one file per paper."""
+"""Protocols: what the roles of a study do, by analysis.
+
+- :mod:`base`: what a protocol is, and the checks of a study against it
+- :mod:`checked`: what can be checked of numbers that another role sends
+- :mod:`handshake`: islands agree on columns and their order
+- :mod:`agreement`: islands compare what they were told
+- :mod:`booking`: one owner's ledger during one run
+- :mod:`summation`: the secure sum alone
+- :mod:`pca`: principal component analysis
+"""
 
 from __future__ import annotations
 

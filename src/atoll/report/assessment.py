@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from atoll.report.analyses import renderer_of
 from atoll.report.units import duration, listing, size
 from atoll.review.budget import identity_missing
 from atoll.review.study import CostReview, Review, RoleReview
 
-_ANALYSES = {"pca": "a principal component analysis (PCA)", "sum": "a sum"}
 _SPLITS = {
     "horizontal": "Each island holds rows (records) of its own with the same columns.",
     "vertical": "The islands hold different columns of the same records.",
@@ -42,7 +42,7 @@ def _identity(review: Review) -> str:
 
 
 def _purpose(review: Review) -> str:
-    what = _ANALYSES.get(review.analysis, f"the analysis “{review.analysis}”")
+    what = renderer_of(review.analysis).words
     islands = [party for role in review.roles if role.brings_data for party in role.parties]
     given = {name: value for name, value in review.parameters.items() if value is not None}
     parameters = ", ".join(f"{name} = {value!r}" for name, value in given.items())
@@ -67,7 +67,8 @@ def _parties(review: Review) -> str:
 def _flows(review: Review) -> str:
     if not review.exchanges:
         return "No message is sent."
-    return f"{_hidden(review)} Records themselves never leave an island. {_row_level(review)}"
+    about = renderer_of(review.analysis).about_records(review)
+    return f"{_hidden(review)} Records themselves never leave an island. {about}"
 
 
 def _hidden(review: Review) -> str:
@@ -81,25 +82,6 @@ def _hidden(review: Review) -> str:
         f"{what} (`{review.secure_sum}`): each contribution is blinded so that only the total over all "
         "islands can be read."
     )
-
-
-def _row_level(review: Review) -> str:
-    """Projections are data about single records, and must not go unsaid."""
-    released = [output for output in review.outputs if output.output == "scores" and output.released_to]
-    if not released:
-        return "No message is about a single record, unless an island has very few."
-    if review.partition == "horizontal" and _only_owners(review, released[0].released_to):
-        return "Projections of records, a few numbers for each, go to the island that holds the record only."
-    return (
-        "Their projections do leave it: a few numbers for every record (and its label, where the study "
-        f"names one) go to {listing(released[0].released_to)}. These are data about single records and "
-        "must be treated as such."
-    )
-
-
-def _only_owners(review: Review, released_to: Iterable[str]) -> bool:
-    owners = {f"{party}/{role.role}" for role in review.roles if role.brings_data for party in role.parties}
-    return set(released_to) <= owners
 
 
 def _cost(review: Review) -> str:
@@ -221,8 +203,7 @@ def _risks(review: Review) -> Iterable[str]:
             "Results are exact. No noise is added, so they can reveal something about records that stand "
             "out, the more so when there are few records or several studies over nearly the same records."
         )
-    if any(output.output == "scores" and output.released_to for output in review.outputs):
-        yield "Projections describe single records; who knows more about a person may recognise theirs."
+    yield from renderer_of(review.analysis).risks(review)
 
 
 def _bullets(sentences: Iterable[str]) -> str:

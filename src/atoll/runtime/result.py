@@ -9,17 +9,22 @@ import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import pandas as pd
 
 from atoll import codec
 from atoll.errors import DataError, MessageError, NotReleased
+from atoll.lazy import lazy
 from atoll.protocols import protocol_of
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study, from_plain, to_plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 _HEADER = b"atoll result 1\n"
 

@@ -7,13 +7,18 @@ So Gaussians are dithered to 200 bits and orthonormalised in integers of that pr
 from __future__ import annotations
 
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
+from atoll.lazy import lazy
 from atoll.randomness import expand, expand_words
+
+if TYPE_CHECKING:
+    from scipy import special
+else:
+    special = lazy("scipy.special")
 
 WORK_BITS = 220
 _COARSE_BITS = 50
@@ -33,7 +38,7 @@ def normal(high: npt.NDArray[np.uint64], low: npt.NDArray[np.uint64]) -> npt.NDA
     """The normal numbers at (high 2^64 + low + 1/2) / 2^128, the highest bit being the sign."""
     rare = np.ldexp((high & np.uint64(2**63 - 1)).astype(np.float64), -64)
     rare += np.ldexp(low.astype(np.float64) + 0.5, -128)
-    return np.where(high >> np.uint64(63), -1.0, 1.0) * np.asarray(ndtri(rare))
+    return np.where(high >> np.uint64(63), -1.0, 1.0) * np.asarray(special.ndtri(rare))
 
 
 def rotation(seed: bytes, size: int, fraction: int) -> npt.NDArray[np.object_]:

@@ -1,4 +1,12 @@
-"""Secure sums: many ways to add vectors so that only the total is seen."""
+"""Secure sums: many ways to add vectors so that only the total is seen.
+
+- :mod:`base`: what a secure sum is, says about itself and costs
+- :mod:`shares`: additive shares: every contributor cuts its vector into random parts
+- :mod:`masks`: masks that cancel in the total; :mod:`recoverable_masks`: some contributors may leave
+- :mod:`encrypted`: what sums under the receiver's key share
+- :mod:`paillier`: under Paillier's encryption; :mod:`lattice`: under lattice encryption
+- :mod:`mix`: random segments that every contributor shuffles
+"""
 
 from __future__ import annotations
 

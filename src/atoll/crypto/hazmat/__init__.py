@@ -1,1 +1,12 @@
-"""Low-level primitives. Easy to misuse: protocols and secure sums call them, nothing above does."""
+"""Low-level primitives. Easy to misuse: protocols and secure sums call them, nothing above does.
+
+- :mod:`golib`: the Go library: loading it, calling it, its errors
+- :mod:`lattice`: exact sums under lattice encryption
+- :mod:`product`: an encrypted matrix times a matrix in the clear
+- :mod:`group`: ElGamal encryption in a group, for mixing
+- :mod:`paillier`: Paillier's keys, encryption and decryption
+- :mod:`packing`: many numbers in one big integer
+- :mod:`fixedbase`: many powers of one base, from a table
+- :mod:`ciphertexts`: whole vectors under Paillier encryption
+- :mod:`significands`: the encoding of numbers that the papers use
+"""

@@ -23,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-import cffi
 import numpy as np
 import numpy.typing as npt
 
@@ -55,8 +54,38 @@ _EXCEPTIONS: Final[dict[int, type[AtollError]]] = {
     6: ParameterError,
 }
 
-ffi: Final[Any] = cffi.FFI()
-ffi.cdef("""
+_lock = threading.RLock()
+
+
+class _ForeignFunctions:
+    """cffi's FFI, made when first used: a run that never calls Go need not wait for a parser of C."""
+
+    def __init__(self) -> None:
+        self._declared: list[str] = []
+        self._made: Any = None
+
+    def declare(self, signatures: str) -> None:
+        with _lock:
+            if self._made is None:
+                self._declared.append(signatures)
+            else:
+                self._made.cdef(signatures)
+
+    def __getattr__(self, name: str) -> Any:
+        with _lock:
+            if self._made is None:
+                import cffi
+
+                made = cffi.FFI()
+                made.cdef("\n".join(self._declared))
+                self._made = made
+        value = getattr(self._made, name)
+        setattr(self, name, value)  # the next use does not come here
+        return value
+
+
+ffi: Final = _ForeignFunctions()
+ffi.declare("""
 int32_t atoll_abi_version(void);
 int32_t atoll_release(uint64_t id, char* problem, uint64_t capacity);
 uint64_t atoll_live_handles(void);
@@ -66,14 +95,13 @@ _bytes_without_contents = ctypes.pythonapi.PyBytes_FromStringAndSize
 _bytes_without_contents.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t)
 _bytes_without_contents.restype = ctypes.py_object
 
-_lock = threading.Lock()
 _library: Any = None
 _forked = False
 
 
 def _after_fork_in_child() -> None:
     global _forked, _lock
-    _lock = threading.Lock()  # another thread of the parent may have held it
+    _lock = threading.RLock()  # another thread of the parent may have held it
     _forked = _library is not None
 
 
@@ -82,7 +110,7 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 def declare(signatures: str) -> None:
     """Make more of the library's functions callable; called where a part of it is wrapped."""
-    ffi.cdef(signatures)
+    ffi.declare(signatures)
 
 
 def library() -> Any:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from atoll.data.readers.base import Reader
+from atoll.errors import DataError
+from atoll.lazy import lazy
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 
 class CSV(Reader):
@@ -16,7 +23,11 @@ class CSV(Reader):
         return pd.read_csv(path)
 
     def columns(self, path: Path) -> tuple[str, ...]:
-        return tuple(str(column) for column in pd.read_csv(path, nrows=0).columns)
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            for row in csv.reader(lines):
+                if row:
+                    return tuple(row)
+        raise DataError(f"{path} is empty", hint="its first line names the columns")
 
     def rows(self, path: Path) -> int:
         with path.open("rb") as lines:

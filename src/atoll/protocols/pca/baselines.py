@@ -26,6 +26,7 @@ from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.booking import Booking
 from atoll.protocols.own import Own
+from atoll.protocols.pca import released
 from atoll.protocols.pca.decompose import Decomposition, decompose, standard_scale
 from atoll.protocols.pca.pppca.protocol import PPPCAParameters, check
 from atoll.protocols.pca.released import (
@@ -36,7 +37,6 @@ from atoll.protocols.pca.released import (
     Model,
     SampleCount,
     Variances,
-    named,
     receive_released,
     send_released,
 )
@@ -126,7 +126,9 @@ async def meta_server(net: Network, study: Study, own: Own, record: Record) -> L
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     count = SampleCount(n, tuple(address.party for address in providers))
     await send_released(net, study, (*providers, *study.who(CONSUMER)), model, variances, count)
-    return learned(study, net.me, META_OUTPUTS, named(model) | named(variances) | named(count))
+    return learned(
+        study, net.me, META_OUTPUTS, released.named(model) | released.named(variances) | released.named(count)
+    )
 
 
 def _check_part(part: LocalComponents, d: int, sender: Address) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from atoll.data.island import Matrix
 from atoll.errors import ParameterError
+from atoll.lazy import lazy
+
+if TYPE_CHECKING:
+    from scipy import linalg
+else:
+    linalg = lazy("scipy.linalg")
 
 
 class Decomposition(NamedTuple):
@@ -25,7 +30,7 @@ def decompose(covariance: Matrix, n: int, n_components: int | float | None) -> D
     """Eigenvectors by falling eigenvalue, signs as scikit-learn sets them."""
     d = len(covariance)
     check_components(n_components, n, d)
-    values, vectors = scipy.linalg.eigh(covariance)
+    values, vectors = linalg.eigh(covariance)
     values, components = np.maximum(values[::-1], 0.0), vectors.T[::-1]
     k = choose_k(values[: min(n, d)], n_components)
     rest = values[k : min(n, d)]

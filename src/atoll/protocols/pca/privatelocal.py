@@ -28,14 +28,14 @@ merging waits for the owner before.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import scipy.linalg
 
 from atoll.codec import Message
 from atoll.data.island import Matrix
 from atoll.errors import StudyError
+from atoll.lazy import lazy
 from atoll.network import Network, Record
 from atoll.privacy import grid, sensitivity
 from atoll.privacy.calibration import classic_gaussian_sigma, gdp_mu
@@ -68,6 +68,11 @@ from atoll.protocols.private_options import Privacy, PrivateParameters
 from atoll.randomness import fresh_seed
 from atoll.study.address import Address
 from atoll.study.model import Study
+
+if TYPE_CHECKING:
+    from scipy import linalg
+else:
+    linalg = lazy("scipy.linalg")
 
 OWNER, DATA_USER = "owner", "data_user"
 
@@ -161,7 +166,7 @@ def noisy_count(X: Matrix, p: PrivateLocalParameters, seed: bytes) -> float:
 def local_subspace(moments: Matrix, k: int) -> Matrix:
     """The k leading eigenvectors of the noisy moments, times the roots of their eigenvalues."""
     d = len(moments)
-    values, vectors = scipy.linalg.eigh(moments, subset_by_index=[d - k, d - 1])
+    values, vectors = linalg.eigh(moments, subset_by_index=[d - k, d - 1])
     return np.asarray(np.sqrt(np.maximum(values[::-1], 0.0))[:, None] * vectors.T[::-1])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.errors import DataError
-from atoll.estimators.decomposition import PCA
+from atoll.estimators.pca.estimator import PCA
 from atoll.randomness import expand_words
 from atoll.runtime.local.engine import LocalEngine
 

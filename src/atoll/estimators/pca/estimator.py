@@ -1,0 +1,261 @@
+"""``atoll.PCA``: principal components across islands, with scikit-learn's names.
+
+What differs from protocol to protocol is the adapter's (:mod:`atoll.estimators.pca.adapter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from atoll.data.island import as_islands
+from atoll.errors import ParameterError
+from atoll.estimators.base import beside_islands, run, warn_of_missing
+from atoll.estimators.pca.adapter import Adapter
+from atoll.estimators.pca.registry import adapter_of
+from atoll.estimators.pca.sklearn_twin import twin_of
+from atoll.estimators.privacy_options import accounts, booked
+from atoll.protocols.base import MIN_ISLANDS, Learned
+from atoll.runtime.execute import Run
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Principal component analysis of a table whose rows (or columns) lie on several islands.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many components; a share of the variance between 0 and 1; or None for all.
+    protocol : "pppca", "dpdpca", "sfpca", "privatelocal", "meta" or "separate"
+        How the islands work together: by secure sums (PPPCA); the same with differential privacy and a
+        proxy (DPDPCA); on encrypted data (SF-PCA); or one of three baselines, of which "privatelocal" is
+        private too.
+    secure_sum : "shares", "masks", "paillier", "lattice" or "mix"
+        How sums are hidden: additive shares; pairwise masks that survive ``dropouts``; Paillier
+        encryption under the server's key; lattice encryption under a ``key`` that is "collective"
+        (shared by all islands) or the "server"'s; segments under layers of encryption that every island
+        strips and shuffles, with the options ``mix``.
+    partition : "horizontal" or "vertical"
+        Islands hold rows, or (with "sfpca") different columns of the same rows, in the same order.
+    standardize : bool
+        Divide every column by its joint standard deviation.
+    epsilon, delta : float, optional
+        Differential privacy, with "dpdpca", "pppca" or "sfpca": everything released is made from noisy
+        sums. Without delta the privacy is pure.
+    row_norm : float
+        With epsilon: a public bound on the Euclidean norm of a row; longer rows are cut to it. With
+        "sfpca", ``bounds`` may take its place.
+    rows : "normalise" or "clip"
+        With epsilon: around the private centre every row counts with length one, or is cut at a
+        privately chosen radius. "clip" keeps a little more from some 5,000 rows on, and less below 2,000.
+    neighbours : "add-remove" or "replace"
+        With epsilon: whether the presence of a row is hidden, or only its content. Numbers of rows are
+        public in "sfpca", where it is always "replace".
+    calibration : "analytic" or "paper"
+        With "dpdpca": noise whose guarantee holds, or the published form, which is not private as stated.
+    noise : "distributed" or "local"
+        Every owner adds a share of the noise, or the whole of it. With ``calibration="paper"``: "gaussian",
+        "laplace" or "wishart", made by the proxy.
+    colluders : int
+        How many owners may use their own noise shares against the others.
+    assume_centered : bool
+        With epsilon: the mean is known to be zero (with "sfpca", the middle of ``bounds``). Nothing is spent
+        on it, and the components are those of rows as they are.
+    centre : "mean" or "pairs"
+        With epsilon and "dpdpca" or "pppca": part of the budget buys a private mean, around which rows
+        count; or every island draws its rows into pairs, whose differences of length one count, and nothing
+        is spent on a mean. "pairs" needs no ``row_norm``. It suits small tables, small epsilons and a
+        ``row_norm`` that is far wider than the rows. Declare ``Island.from_array(X, capacity=...)`` for less
+        noise with "add-remove" neighbours.
+    ledger : path, Ledger or True, optional
+        Where each island's releases are booked under its identity: a ledger that is there, or True for the
+        site's (``atoll ledger init`` makes it, ``atoll ledger set-budget`` says what may be spent). Without
+        it nothing is booked, and ``result_.booked`` says so; ``privacy_spent_`` is then this fit's alone.
+    dropouts : int
+        How many islands may leave during the first sum (``secure_sum="masks"``).
+    mix : mapping, optional
+        Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
+    recipe : "auto", "direct", "strict", "fast" or "accurate"
+        How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
+        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
+        "auto", "strict" and "fast" try once more accurately where the certificate refuses.
+    release : "components", "scores" or "encrypted"
+        SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
+        nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
+    bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
+        SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
+        With epsilon, rows outside the ball around this box are cut to it.
+    digits : int or "full", optional
+        SF-PCA: bits of components, offset and scores that are released (26); noise covers what is finer.
+    accept_determined : bool
+        Release outputs also where they say all second moments, as nearly all components do, and fewer
+        where columns hold whole numbers. Refused otherwise; ``atoll review`` says where the line is.
+    engine : Engine, optional
+        Where the roles run.
+
+    With ``centre="pairs"`` there is no ``mean_``: nobody knows it. ``transform`` then projects rows as they
+    are: all scores are shifted by the same unknown amounts, and distances between them are right.
+
+    With ``protocol="sfpca"`` there is no ``mean_``: it is not released. ``offset_`` (components times mean)
+    takes its place, and gives it where there are as many components as columns. ``certificate_`` says how
+    accurate the components are, and with ``release="scores"`` ``scores_`` holds each island's projections and
+    there are no components. With ``standardize=True`` nobody learns the columns' standard deviations:
+    ``components_`` are those of the standardised columns, without ``offset_`` and ``transform``;
+    ``release="scores"`` gives projections.
+
+    The remaining options belong to protocols that are chosen by name; one that means nothing to the
+    chosen protocol is an error.
+
+    Examples
+    --------
+    >>> import atoll
+    >>> from sklearn.datasets import load_wine
+    >>> X = load_wine().data
+    >>> pca = atoll.PCA(n_components=2, standardize=True).fit({"north": X[:50], "south": X[50:]})
+    >>> pca.explained_variance_ratio_.round(3)
+    array([0.362, 0.192])
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = 2,
+        *,
+        protocol: str = "pppca",
+        secure_sum: str = "shares",
+        partition: str = "horizontal",
+        standardize: bool = False,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        row_norm: float | None = None,
+        rows: str = "normalise",
+        neighbours: str = "add-remove",
+        calibration: str = "analytic",
+        noise: str = "distributed",
+        colluders: int = 1,
+        assume_centered: bool = False,
+        centre: str = "mean",
+        dropouts: int = 0,
+        ledger: Any = None,
+        variant: str = "fast",
+        recipe: str = "auto",
+        eigen: str = "masked",
+        release: str = "components",
+        key: str = "collective",
+        bounds: Any = None,
+        mix: Any = None,
+        digits: int | str | None = None,
+        accept_determined: bool = False,
+        random_state: Any = None,
+        engine: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.protocol = protocol
+        self.secure_sum = secure_sum
+        self.partition = partition
+        self.standardize = standardize
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.rows = rows
+        self.neighbours = neighbours
+        self.calibration = calibration
+        self.noise = noise
+        self.colluders = colluders
+        self.assume_centered = assume_centered
+        self.centre = centre
+        self.dropouts = dropouts
+        self.ledger = ledger
+        self.variant = variant
+        self.recipe = recipe
+        self.eigen = eigen
+        self.release = release
+        self.key = key
+        self.bounds = bounds
+        self.mix = mix
+        self.digits = digits
+        self.accept_determined = accept_determined
+        self.random_state = random_state
+        self.engine = engine
+
+    # ---- fitting ----
+
+    def fit(self, islands: Any, y: Any = None) -> PCA:
+        """Compute the joint components of ``islands``: a list or mapping of tables."""
+        del y
+        adapter = adapter_of(self.protocol)
+        adapter.check(self)
+        islands, brought = beside_islands(islands)
+        tables = as_islands(islands)
+        if len(tables) < MIN_ISLANDS:
+            raise ParameterError(
+                f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
+                hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
+            )
+        study = adapter.study(self, tables)
+        with booked(tables, self.ledger, named=isinstance(islands, Mapping), brought=brought) as own:
+            self._take(adapter, run(study, own, self.engine))
+            if adapter.is_private(self):
+                self.privacy_spent_ = accounts(study, own)
+        adapter.warn(self)
+        if hasattr(self, "islands_"):
+            warn_of_missing(tables, self.islands_)
+        return self
+
+    def _take(self, adapter: Adapter, finished: Run) -> None:
+        """The fitted attributes, from what was released; nothing is left of an earlier fit."""
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.result_ = finished.result
+        self.transcript_ = finished.result.transcript
+        self.learned_ = finished.learned
+        adapter.take(self, finished)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a stored estimator holds: released outputs, not what a role saw by the protocol's nature."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "learned_" in state:
+            state["learned_"] = {a: Learned(learned.outputs) for a, learned in state["learned_"].items()}
+        return state
+
+    # ---- using the model ----
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Project rows on the joint components."""
+        adapter = self._fitted("transform")
+        return adapter.transform(self, validate_data(self, X, dtype=np.float64, reset=False))
+
+    def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
+        """Fit, and project each island's own rows: a list, island by island (the same for all islands
+        where they hold columns of the same rows)."""
+        adapter = adapter_of(self.protocol)
+        adapter.check_use(self, "fit_transform")  # before a long run
+        self.fit(islands, y)
+        return adapter.transform_islands(self, as_islands(islands))
+
+    def inverse_transform(self, Z: Any) -> npt.NDArray[np.float64]:
+        """Back to the original columns, as far as the components reach."""
+        self._fitted("inverse_transform")
+        Z = check_array(Z, dtype=np.float64)
+        rows = Z @ self.components_
+        return np.asarray((rows if self.scale_ is None else rows * self.scale_) + self.mean_)
+
+    def to_sklearn(self) -> Any:
+        """A fitted scikit-learn PCA; standardised, a pipeline of StandardScaler and PCA."""
+        self._fitted("to_sklearn")
+        return twin_of(self)
+
+    def _fitted(self, what: str) -> Adapter:
+        """The adapter, where there is a fitted model that the method ``what`` can use."""
+        check_is_fitted(self, "result_")
+        adapter = adapter_of(self.protocol)
+        adapter.check_use(self, what)
+        return adapter

@@ -1,0 +1,34 @@
+"""``atoll review`` answers at once: what it does not need is not imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.cli.example import STUDY
+
+PROBE = """
+import sys
+from atoll.cli import main
+try:
+    main(["review", sys.argv[1]])
+except SystemExit as ended:
+    assert ended.code == 0, ended.code
+slow = {"sklearn", "scipy", "pandas", "pyarrow", "matplotlib", "cffi", "threadpoolctl"}
+print("imported:", sorted(slow & set(sys.modules)))
+from atoll.crypto.hazmat import golib
+print("library:", golib._library)
+"""
+
+
+def test_a_review_imports_no_slow_package(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY.replace("south.parquet", "south.csv"))
+    for name in ("north", "south"):
+        (tmp_path / f"{name}.csv").write_text("a,b,c,d,kind\n1,2,3,4,x\n")
+    command = [sys.executable, "-c", PROBE, str(tmp_path / "study.toml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Who learns what" in done.stdout
+    assert "4 columns" in done.stdout  # counted, in the header of a table
+    assert done.stdout.endswith("imported: []\nlibrary: None\n")

@@ -1,0 +1,105 @@
+"""Adapters: the estimator knows no protocol by name, and another package can bring one."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import atoll
+from atoll import plugins
+from atoll.errors import ParameterError
+from atoll.estimators.constraints import ANY, FLAG, Constraint, among, given
+from atoll.estimators.pca import estimator
+from atoll.estimators.pca.pppca import PPPCA
+from atoll.estimators.pca.registry import ADAPTERS, GROUP, adapter_of
+from atoll.protocols import PROTOCOLS
+
+X = np.random.default_rng(3).normal(size=(40, 4))
+
+
+def test_every_protocol_of_pca_has_an_adapter() -> None:
+    assert set(ADAPTERS) == {name for name, protocol in PROTOCOLS.items() if protocol.analysis == "pca"}
+    assert all(adapter.protocol == name for name, adapter in ADAPTERS.items())
+
+
+def test_the_estimator_knows_no_protocol_by_name() -> None:
+    """Apart from its docstring and the default of ``protocol``."""
+    tree = ast.parse(inspect.getsource(estimator))
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Module)
+        and isinstance(node.body[0], ast.Expr)
+    }
+    defaults = {
+        id(default)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arguments)
+        for default in node.kw_defaults
+    }
+    said = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in docstrings | defaults
+    ]
+    assert "result_" in said  # so that this test can fail
+    assert [text for text in said if any(name in text for name in ADAPTERS)] == []
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_declared_options_are_options_of_the_estimator(name: str) -> None:
+    adapter = ADAPTERS[name]
+    assert {*adapter.options, *adapter.private_options} <= set(atoll.PCA().get_params())
+
+
+class Halved(PPPCA):
+    """Another use of a protocol that is there."""
+
+    protocol: ClassVar[str] = "halved"
+
+    def study(self, estimator: Any, islands: Any) -> Any:
+        import msgspec
+
+        return msgspec.structs.replace(super().study(estimator, islands), name="halved", protocol="pppca")
+
+    def transform(self, estimator: Any, X: Any) -> Any:
+        return super().transform(estimator, X) / 2
+
+
+def test_a_package_can_bring_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = EntryPoints([EntryPoint("halved", f"{__name__}:Halved", GROUP)])
+    monkeypatch.setattr(EntryPoint, "load", lambda _: Halved)
+    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: points.select(**wanted))
+    mine = clone(atoll.PCA(1, protocol="halved")).fit([X[:20], X[20:]])
+    plain = atoll.PCA(1).fit([X[:20], X[20:]])
+    assert mine.result_.study.name == "halved"
+    np.testing.assert_allclose(mine.transform(X), plain.transform(X) / 2)
+    with pytest.raises(ParameterError, match="no protocol 'quartered'") as refused:
+        adapter_of("quartered")
+    assert "'halved'" in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "good", "bad", "words"),
+    [
+        (ANY, object(), None, None),
+        (FLAG, np.True_, 1, "x=1 must be True or False"),
+        (among(("red", "blue"), "there is no colour {value!r}"), "red", "rad", "there is no colour 'rad'"),
+        (given("it needs an {name}", "x=1"), 0, None, "it needs an x"),
+    ],
+)
+def test_constraints_refuse_in_their_own_words(
+    constraint: Constraint, good: Any, bad: Any, words: str | None
+) -> None:
+    constraint.check("x", good)
+    if words is not None:
+        with pytest.raises(ParameterError, match=words):
+            constraint.check("x", bad)

@@ -1,0 +1,114 @@
+"""Who may know whom: protocols by name, in few places; and how large anything may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from atoll.protocols import PROTOCOLS
+
+SOURCE = Path(__file__).parents[2] / "src" / "atoll"
+
+NAMES = ("pppca", "sfpca", "dpdpca", "privatelocal")
+
+
+def sources(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((SOURCE / folder).rglob("*.py"))]
+
+
+# ---- protocols by name ----
+
+THE_DEMO = "cli/hospitals.py"
+"""Whose study names its protocol, once."""
+
+
+def test_commands_engines_reviews_and_reports_name_no_protocol() -> None:
+    found = {}
+    for path in sources("cli", "runtime", "review", "report"):
+        name = str(path.relative_to(SOURCE))
+        if not name.startswith("report/analyses/"):
+            said = re.findall("|".join(NAMES), path.read_text(), re.IGNORECASE)
+            found |= {name: len(said)} if said else {}
+    assert found == {THE_DEMO: 1}
+
+
+def test_the_names_looked_for_are_protocols() -> None:
+    assert set(NAMES) < set(PROTOCOLS)
+
+
+MAY_IMPORT = ("protocols", "estimators", "report/analyses")
+MEASURES_A_PROTOCOL = {"bench/calibrate.py"}
+"""It times what SF-PCA does with an island's own table."""
+
+
+def test_protocols_are_imported_by_name_in_few_places() -> None:
+    found = set()
+    for path in sources("."):
+        name = str(path.relative_to(SOURCE))
+        if name.startswith(MAY_IMPORT):
+            continue
+        for module in imported(path):
+            if module.startswith("atoll.protocols.") and set(module.split(".")) & {*NAMES, "baselines"}:
+                found.add(name)
+    assert found == MEASURES_A_PROTOCOL
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+# ---- sizes ----
+
+MOST_LINES = {"module": 500, "function": 60}
+
+STILL_LONG = {"crypto/hazmat/product.py", "protocols/pca/pppca/protocol.py", "secret_matrices/roles.py"}
+"""To be cut; nothing is added here."""
+
+
+def test_no_module_is_long() -> None:
+    lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in sources(".")}
+    assert len(lengths) > 150
+    assert {name for name, n in lengths.items() if n > MOST_LINES["module"]} <= STILL_LONG
+
+
+def test_no_function_is_long() -> None:
+    """Counted from its first line to its last, docstring and decorators apart."""
+    lengths = {}
+    for path in sources("."):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{path.relative_to(SOURCE)}:{node.name}"
+                lengths[name] = max(lengths.get(name, 0), length(node))
+    assert len(lengths) > 1000
+    assert {name: n for name, n in lengths.items() if n > MOST_LINES["function"]} == {}
+
+
+def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    said = function.body[0] if ast.get_docstring(function) is not None else None
+    docstring = 0 if said is None else (said.end_lineno or 0) - said.lineno + 1
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+# ---- every package says what its modules are ----
+
+_MODULE = re.compile(r":mod:`(\w+)`")  # a name with a dot is a module of another package
+
+PACKAGES = [path.parent for path in sources(".") if path.name == "__init__.py"]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(SOURCE.parent)))
+def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    modules = {path.stem for path in package.glob("*.py") if not path.stem.startswith("__")}
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
+    named = _MODULE.findall(docstring)
+    assert sorted(set(named)) == sorted(modules | packages)
+    assert len(docstring.splitlines()[0].split()) > 2

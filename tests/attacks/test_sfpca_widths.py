@@ -58,8 +58,8 @@ class Seen:
         self.smudged: list[Smudged] = []
         smudge = go.smudge
 
-        def planned(count: int, job: Job, *, spare: int = 0) -> Widths:
-            plan = plan_for(count, job, spare=spare)
+        def planned(count: int, job: Job, **options: Any) -> Widths:
+            plan = plan_for(count, job, **options)
             self.products.append((count, job, plan))
             return plan
 

@@ -446,8 +446,8 @@ def test_every_provider_adds_noise_of_its_own_and_nothing_older_is_used() -> Non
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
         own = None if inputs.moments is None else np.full((2, 2), 3 << 40)
         x = machine.private(None, own, (2, 2), 40, 4)
-        made = await machine.product((x, x), ring="deep", fraction=40, bits=8, name="square")
-        await machine.product((made, made), ring="deep", fraction=40, bits=15, name="again")
+        made = await machine.product((x, x), fraction=40, bits=8, name="square")
+        await machine.product((made, made), fraction=40, bits=15, name="again")
         noisy = machine.smudged(made, smudge_bits=30)
         opened = await machine.released(noisy, receivers)
         return go.to_ints(noisy.share) - go.to_ints(made.share), len(made.kept), len(noisy.kept), opened

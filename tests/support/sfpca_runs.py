@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
 from atoll.randomness import fresh_seed
 from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.secret_matrices import roles
-from atoll.secret_matrices.machine import Machine
+from atoll.secret_matrices.machine import EVERY_PRECISION, Machine, Precision
 from atoll.secret_matrices.simulated import Simulated
 from atoll.study.model import Parameters, Party, Study
 
@@ -132,6 +132,7 @@ def encrypted(
     *,
     engine: LocalEngine | None = None,
     observer: Observer | None = None,
+    precisions: Sequence[Precision] = EVERY_PRECISION,
 ) -> Any:
     X = np.vstack(blocks)
     exponent, n, m = exponent_of(X), len(X), X.shape[1]
@@ -141,7 +142,7 @@ def encrypted(
 
     async def provider(net: Network, study: Study, island: Any, record: Record) -> Learned:
         machine = roles.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
-        await machine.set_up()
+        await machine.set_up(precisions)
         rows = island.features(island.columns)
         moments = await net.compute(own_moments, rows, exponent, keep_rows)
         who = tuple(str(a) for a in study.who("provider"))
@@ -150,7 +151,7 @@ def encrypted(
 
     async def coordinator(net: Network, study: Study, island: Any, record: Record) -> Learned:
         machine = roles.Coordinator(net, record, study.digest, net.me, study.who("provider"))
-        await machine.set_up()
+        await machine.set_up(precisions)
         who = tuple(str(a) for a in study.who("provider"))
         inputs = Inputs(n, m, who, str(net.me), None, None, sizes)
         return Learned({"result": await program(machine, inputs, frozenset(who))})

@@ -26,6 +26,7 @@ from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.product import Integers, Ring
 from atoll.errors import MessageError
 from atoll.secret_matrices.machine import Group
+from atoll.secret_matrices.widths import widest_ring
 
 _PRIME = 2**127 - 1
 """For opened matrices, which are whole numbers."""
@@ -36,7 +37,7 @@ NOTE_BYTES = _DIGEST + go.POINTS * 8 * _RESIDUE + _OPENED
 
 def _moduli() -> tuple[int, ...]:
     """All rings use the first of these."""
-    return go.family("deep")[-1].moduli
+    return widest_ring().moduli
 
 
 class Circle(NamedTuple):

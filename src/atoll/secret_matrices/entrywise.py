@@ -63,7 +63,6 @@ class Entries(Basis):
                         machine.turned(machine.above([machine.part(y, cut, everything) for y in rights])),
                     ),
                 ),
-                ring="deep",
                 fraction=self.fraction,
                 bits=bits,
                 name="entries",

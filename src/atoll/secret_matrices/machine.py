@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +70,28 @@ class Shared:
         return replace(self, fraction=fraction, bits=bits, norm_bits=norm, kept={})
 
 
+class Precision(Enum):
+    """How precise the products of a program are: the machine makes one key for each precision.
+
+    A product is of low precision if its fraction, its bound and the bits of its right side are 55 or fewer
+    together. The machine finds out by itself; a program only says beforehand which of the two it has.
+    """
+
+    LOW = "low"
+    HIGH = "high"
+
+
+EVERY_PRECISION = (Precision.LOW, Precision.HIGH)
+
+
+class Cut(NamedTuple):
+    """How a left matrix was cut into blocks and encrypted, for another product to use it as it is."""
+
+    precision: Precision
+    blocks: Any
+    shift: int
+
+
 @dataclass(frozen=True)
 class Job:
     """The sum of the products of the pairs (plus ``plain``), rounded to ``fraction``.
@@ -78,15 +101,13 @@ class Job:
     """
 
     terms: tuple[tuple[Shared, Shared], ...]
-    ring: str
     fraction: int
     bits: int
     name: str
     plain: Shared | None = None
     right_uses: int = 1
-    blocks: Any = None
-    """Blocks and least shift that a left matrix was already encrypted with, to encrypt it once."""
-    least_shift: int = 0
+    cut: Cut | None = None
+    """How the left matrix is encrypted for several products (see :mod:`widths`); None: as suits this one."""
 
 
 Group = frozenset[str]
@@ -104,6 +125,12 @@ class Machine(ABC):
     """What a program may do with secret matrices."""
 
     parties: int
+    precisions: tuple[Precision, ...] = EVERY_PRECISION
+    """Of the products that there are keys for, the lower one first."""
+
+    def forget(self, x: Shared) -> None:
+        """Let go of encodings and ciphertexts of a matrix that no later product uses."""
+        x.kept.clear()
 
     @abstractmethod
     def private(

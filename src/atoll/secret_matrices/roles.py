@@ -51,7 +51,7 @@ from atoll.secret_matrices.courses import (
     to_encrypt,
 )
 from atoll.secret_matrices.local import OwnMessage, ShareHolder
-from atoll.secret_matrices.machine import Floats, Group, Job, Shared, concerned
+from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Group, Job, Precision, Shared, concerned
 from atoll.secret_matrices.messages import (
     EncryptedMatrix,
     EncryptedShare,
@@ -76,19 +76,12 @@ from atoll.secret_matrices.openings import (
     release,
     share_words,
 )
-from atoll.secret_matrices.widths import plan_for
+from atoll.secret_matrices.widths import plan_for, rings_for
 from atoll.study.address import Address
 
-FAMILIES = ("wide", "deep")
-"""Families of rings; a key each."""
 _HASH = 32
 _ROUNDING = 1e-9
 """By which processors may differ in numbers that follow from public ones by a few operations."""
-
-
-def families_of(recipe: str, partition: str) -> tuple[str, ...]:
-    """What a recipe needs keys for: where islands hold rows, direct multiplies small matrices only."""
-    return ("deep",) if recipe == "direct" and partition == "horizontal" else FAMILIES
 
 
 class _Party(ShareHolder):
@@ -105,7 +98,10 @@ class _Party(ShareHolder):
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(self.all_providers, job) for job in jobs]
-        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        plans = [
+            plan_for(len(group), job, precisions=self.precisions)
+            for job, group in zip(jobs, groups, strict=True)
+        ]
         wanted = [left for made in zip(jobs, plans, groups, strict=True) for left in lefts(*made)]
         self._begin(groups)
         missing = to_encrypt(wanted)
@@ -162,7 +158,7 @@ class Provider(_Party):
 
     checks: Checks | None = None
 
-    async def set_up(self, families: Sequence[str] = FAMILIES) -> None:
+    async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
         """Agree on a session seed and on a secret of the providers; make keys, and see whose they are."""
         seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
         await self.net.send(self.coordinator, SeedPart(seed))
@@ -171,8 +167,9 @@ class Provider(_Party):
         if not whole or seeds[place] != seed:
             raise MessageError("the session's seed was not made from everybody's parts")
         self.session = digest_of(self.digest, *seeds)
-        self.secrets: dict[Ring, go.Secret] = {}
-        parts = tuple(self._key_part(name) for name in families)
+        self.precisions, self.secrets = tuple(precisions), dict[Ring, go.Secret]()
+        families = [rings_for(one)[0].family for one in precisions]
+        parts = tuple(self._key_part(rings_for(one)) for one in precisions)
         nonce = self.record("check nonce", fresh_seed)
         # Everybody is bound to its part before it can see another's, which it could cancel.
         note = digest_of(self.session, self.me, *parts) + nonce
@@ -199,10 +196,12 @@ class Provider(_Party):
             self._key_parts[str(address)] = dict(zip(families, given, strict=True))
         self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
 
-    def _key_part(self, name: str) -> bytes:
+    def _key_part(self, rings: Sequence[Ring]) -> bytes:
+        """One secret for rings of one family, which differ in the number of their moduli only."""
+        name = rings[0].family
         seed = self.record(f"secret key {name}", fresh_seed)
-        self.secrets |= {ring: go.Secret(ring, seed) for ring in go.family(name)}
-        widest = self.secrets[go.family(name)[-1]]
+        self.secrets |= {ring: go.Secret(ring, seed) for ring in rings}
+        widest = self.secrets[rings[-1]]
         return widest.key_share(self._key_common(name), self.record(f"key error {name}", fresh_seed))
 
     def key(self, ring: Ring, group: Group) -> go.PublicKey:
@@ -434,14 +433,15 @@ class Provider(_Party):
 class Coordinator(_Party):
     """The coordinator's machine: no key. It adds, relays, and knows the masked results."""
 
-    async def set_up(self, families: Sequence[str] = FAMILIES) -> None:
+    async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
         """Collect seeds and key parts."""
+        self.precisions = tuple(precisions)
         parts = await self.net.gather(SeedPart, self.providers)
         seeds = tuple(parts[p].seed for p in self.providers)
         await self.net.broadcast(self.providers, SessionSeed(seeds))
         self.session = digest_of(self.digest, *seeds)
         keys = await self.net.gather(KeyParts, self.providers)
-        if any(len(keys[p].parts) != len(families) for p in self.providers):
+        if any(len(keys[p].parts) != len(precisions) for p in self.providers):
             raise MessageError("a provider sent parts of other keys")
         for address in self.providers:
             others = tuple(keys[p].parts for p in self.providers if p != address)

@@ -183,7 +183,7 @@ def rings() -> dict[str, Ring]:
 
 
 def family(name: str) -> tuple[Ring, ...]:
-    """The rings that share one key, narrowest first: "wide" for data, "deep" for high precision."""
+    """The rings that share one key, narrowest first."""
     return tuple(ring for ring in rings().values() if ring.family == name)
 
 

@@ -137,7 +137,10 @@ class Counted(Machine):
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(frozenset(self.providers), job) for job in jobs]
-        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        plans = [
+            plan_for(len(group), job, precisions=self.precisions)
+            for job, group in zip(jobs, groups, strict=True)
+        ]
         self._begin(groups)
         self._encrypt(jobs, plans, groups)
         sums = []

@@ -34,7 +34,7 @@ from atoll.protocols.pca.sfpca.recipes.moments import on_grid
 from atoll.protocols.pca.sfpca.releases import own_scores, release_model
 from atoll.protocols.pca.sfpca.scores import ROW_FRACTION
 from atoll.secret_matrices import roles
-from atoll.secret_matrices.machine import Shared
+from atoll.secret_matrices.machine import Precision, Shared
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
@@ -100,7 +100,7 @@ async def _provider(
         await net.send(hub, RowCount(0 if X is None else len(X)))
         rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
         check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
-        await machine.set_up(("deep",))
+        await machine.set_up([Precision.HIGH])
     return await _steps(study, machine, kept, rows, X)
 
 
@@ -114,7 +114,7 @@ async def _coordinator(
         counts = await net.gather(RowCount, providers)
         rows = tuple(counts[a].n for a in providers)
         await net.broadcast(providers, RowCounts(rows))
-        await machine.set_up(("deep",))
+        await machine.set_up([Precision.HIGH])
     return await _steps(study, machine, kept, rows, None)
 
 

@@ -9,6 +9,7 @@ from atoll.errors import ParameterError, StudyError, one_of
 from atoll.privacy.dp_moments import Rows
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
+from atoll.secret_matrices.machine import EVERY_PRECISION, Precision
 from atoll.study.model import Parameters, Study
 
 COORDINATOR = "coordinator"
@@ -104,6 +105,12 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
         return ("direct",)
     first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
     return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def precisions_of(recipe: str, partition: str) -> tuple[Precision, ...]:
+    """Of a recipe's products: where islands hold rows, direct multiplies small matrices only."""
+    precise = recipe == "direct" and partition == "horizontal"
+    return (Precision.HIGH,) if precise else EVERY_PRECISION
 
 
 def direct_shows_no_more(k: int, m: int) -> bool:

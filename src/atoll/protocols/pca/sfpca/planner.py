@@ -15,14 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll import secure_sums
-from atoll.crypto.hazmat import product as go
 from atoll.privacy.dp_moments import Centre
 from atoll.protocols.agreement import COMPARISON_BYTES, comparisons
 from atoll.protocols.base import Expectation
 from atoll.protocols.pca.private_release import stage_lengths
 from atoll.protocols.pca.released import CONSUMER, PROVIDER
 from atoll.protocols.pca.sfpca import private
-from atoll.protocols.pca.sfpca.parameters import VERTICAL, SFPCAParameters, attempts, components_for
+from atoll.protocols.pca.sfpca.parameters import (
+    VERTICAL,
+    SFPCAParameters,
+    attempts,
+    components_for,
+    precisions_of,
+)
 from atoll.protocols.pca.sfpca.private import Noisy, private_direct
 from atoll.protocols.pca.sfpca.ranges import LEVELS
 from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
@@ -34,7 +39,8 @@ from atoll.protocols.pca.sfpca.recipes.vertical import score_jobs
 from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
 from atoll.secret_matrices.costs.costing import Costing
 from atoll.secret_matrices.costs.counted import HUB, TOPIC, Counted
-from atoll.secret_matrices.roles import families_of
+from atoll.secret_matrices.machine import Precision
+from atoll.secret_matrices.widths import rings_for
 from atoll.study.model import Study
 
 _ROWS, _VALUES = 1 << 14, 1 << 24
@@ -97,7 +103,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
     keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
-    _count_keys(machine, families_of(recipe, study.partition))
+    _count_keys(machine, precisions_of(recipe, study.partition))
     found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
     return Plan(machine, _count_outputs(study, machine, found, shape))
 
@@ -176,8 +182,9 @@ def _count_centre(study: Study, machine: Counted, d: int, n: int) -> Noisy:
     return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
 
 
-def _count_keys(machine: Counted, families: Sequence[str]) -> None:
-    keys = sum(go.family(name)[-1].poly_size for name in families)
+def _count_keys(machine: Counted, precisions: Sequence[Precision]) -> None:
+    machine.precisions = tuple(precisions)
+    keys = sum(rings_for(one)[-1].poly_size for one in precisions)
     machine.gathered(32)
     machine.broadcast(34 * machine.parties)
     machine.costing.keys()

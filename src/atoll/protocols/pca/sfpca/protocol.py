@@ -46,6 +46,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     attempts,
     check,
     components_for,
+    precisions_of,
 )
 from atoll.protocols.pca.sfpca.planner import expect
 from atoll.protocols.pca.sfpca.prepared import Held, Public, own_sums, split_of
@@ -289,7 +290,7 @@ async def _find(
         own = _under(record, f"session {i}")
         hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
         machine = role(net, own, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
-        await machine.set_up(roles.families_of(recipe, study.partition))
+        await machine.set_up(precisions_of(recipe, study.partition))
         seed = own("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)

@@ -211,9 +211,7 @@ async def _opened_sum(machine: Machine, first: Shared, parts: Sequence[tuple[Sha
         ]
     )
     bits = 2 * _WEIGHTED_BITS + 12
-    squares = await machine.product(
-        (row, machine.turned(row)), ring="deep", fraction=_OUT_FRACTION, bits=bits, name="tau"
-    )
+    squares = await machine.product((row, machine.turned(row)), fraction=_OUT_FRACTION, bits=bits, name="tau")
     total = machine.combine([(1.0, squares), (1.0, first)], bits=bits + 1)
     # Every party adds noise; together they stay below 2^-15.
     smudge = _OUT_FRACTION - _SMUDGE_BITS - machine.parties.bit_length()

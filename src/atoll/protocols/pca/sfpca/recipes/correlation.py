@@ -24,12 +24,11 @@ from typing import NamedTuple
 from atoll.errors import ParameterError
 from atoll.secret_matrices.entrywise import ROOT_BITS, groups, inverse_roots
 from atoll.secret_matrices.machine import Job, Machine, Shared
+from atoll.secret_matrices.widths import widest_ring
 
 _MATRIX_FRACTION = 120
 _ROOT_FRACTION = 88
 _RESULT_FRACTION = 60
-_DEGREE = 1 << 14
-"""Coefficients of a polynomial of the deep rings."""
 _TRACE_BITS = 44
 """The trace is opened under noise of 2^-44: wide over rounding, narrow under a column that falls short."""
 _WHOLE = 2.0**-40
@@ -79,7 +78,7 @@ async def projection(machine: Machine, W: Shared, table: Standardised) -> tuple[
     WD = await _scaled(machine, W, table.roots, _RESULT_FRACTION, ROOT_BITS + 1)
     # Rows of W have length one and entries of u are below one.
     offset = await machine.product(
-        (WD, table.u), ring="deep", fraction=_RESULT_FRACTION, bits=score_bits(W.shape[1]), name="offset"
+        (WD, table.u), fraction=_RESULT_FRACTION, bits=score_bits(W.shape[1]), name="offset"
     )
     return WD, offset
 
@@ -96,7 +95,7 @@ def _square(machine: Machine, column: Shared) -> Shared:
 
 def _cuts(m: int) -> list[slice]:
     """Columns of which a whole run, m x g, times its g x g square fills one polynomial."""
-    return groups(m, max(1, isqrt(_DEGREE // m)))
+    return groups(m, max(1, isqrt(widest_ring().degree // m)))
 
 
 async def _scaled(machine: Machine, X: Shared, roots: Sequence[Shared], fraction: int, bits: int) -> Shared:
@@ -105,6 +104,6 @@ async def _scaled(machine: Machine, X: Shared, roots: Sequence[Shared], fraction
     for square in roots:
         stop = start + square.shape[0]
         left = machine.part(X, slice(None), slice(start, stop))
-        jobs.append(Job(((left, square),), "deep", fraction, bits, "scaled columns"))
+        jobs.append(Job(((left, square),), fraction, bits, "scaled columns"))
         start = stop
     return machine.beside(await machine.products(jobs))

@@ -106,13 +106,9 @@ async def turned_and_opened(
     """
     H = await joint_rotation(machine, inputs, inputs.columns)
     wide = C if mean is None else machine.beside([C, mean])
-    HC = await machine.product(
-        (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
-    )
+    HC = await machine.product((H, wide), fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C")
     left = machine.part(HC, slice(None), slice(0, inputs.columns))
-    Z0 = await machine.product(
-        (left, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="Z"
-    )
+    Z0 = await machine.product((left, machine.turned(H)), fraction=ROTATION_FRACTION, bits=1, name="Z")
     Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
     values, U = await decomposed(machine, Z)
     top, offset = U.T[:k], None
@@ -168,7 +164,7 @@ async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
     u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
-    S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
+    S = await machine.product((u, minus_u), plain=G, fraction=2 * f, bits=1, name="covariance")
     return S, (2.0**e / inputs.n) ** 2
 
 
@@ -197,7 +193,7 @@ async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
 
 async def _next_level(machine: Machine, level: Sequence[Shared], norm: int) -> list[Shared]:
     pairs = list(zip(level[::2], level[1::2], strict=False))
-    jobs = [Job((pair,), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+    jobs = [Job((pair,), fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
     made = [with_norm(x, norm) for x in await machine.products(jobs)]
     return made + list(level[2 * len(pairs) :])
 

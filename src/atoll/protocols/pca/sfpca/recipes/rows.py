@@ -26,14 +26,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from atoll.crypto.hazmat.product import family
 from atoll.errors import ParameterError
 from atoll.protocols.pca.sfpca.recipes import covariance as gram
 from atoll.protocols.pca.sfpca.recipes.columns import column_totals
 from atoll.protocols.pca.sfpca.recipes.covariance import Covariance, Policy, total_variance
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, check_variance
 from atoll.secret_matrices.machine import COEFFICIENT_BITS, Job, Machine, Shared
-from atoll.secret_matrices.widths import effort, fitting, fitting_all
+from atoll.secret_matrices.widths import effort, with_one_left
 
 _EXTRA_BITS = 4
 """Entries of rows keep so many bits more than entries of a Gram matrix: they are smaller."""
@@ -67,13 +66,13 @@ class RowCovariance(Covariance):
         """(P A^T) A without the means."""
         F, uses = self.policy.sketch_fraction, self.policy.iterations + 1
         bits = ceil(log2(P.shape[1]) / 2) - self.halvings + 1
-        jobs = [Job(((P, y),), "wide", F, bits, "P A^T", right_uses=uses) for y in self.turned]
-        made = await machine.products(fitting_all(machine.parties, jobs))
-        P.kept.clear()  # its ciphertext is large, and was needed once
+        jobs = [Job(((P, y),), F, bits, "P A^T", right_uses=uses) for y in self.turned]
+        made = await machine.products(with_one_left(machine, jobs))
+        machine.forget(P)  # its ciphertext is large, and was needed once
         T, minus_means = self._centred(machine, made, bits + 2)
         terms = (*zip(T, self.straight, strict=True), (minus_means, self.sums))
-        job = Job(terms, "wide", F, 1, "P C", right_uses=uses)
-        return (await machine.products([fitting(machine.parties, job)]))[0]
+        job = Job(terms, F, 1, "P C", right_uses=uses)
+        return (await machine.products([job]))[0]
 
     def _centred(self, machine: Machine, made: Sequence[Shared], bits: int) -> tuple[list[Shared], Shared]:
         """The factors of rows and of both digits of the column sums, which are n T / 2^e and -T 1 / 2^e.
@@ -110,9 +109,9 @@ def prefers_rows(sizes: Sequence[int], m: int) -> bool:
     """Whether multiplying with rows is less work than with Gram matrices; public, from public sizes."""
     if not sizes or m < 2 * max(sizes):
         return False
-    ring, rho, uses = family("wide")[0], 26, 4  # of two components and the default policy
-    with_rows = effort(ring, rho, (m,), tuple(sizes), uses) + effort(ring, rho, tuple(sizes), (m,), uses)
-    return with_rows < effort(ring, rho, (m,), (m,), uses)
+    rho, uses = 26, 4  # of two components and the default policy
+    with_rows = effort(rho, (m,), tuple(sizes), uses) + effort(rho, tuple(sizes), (m,), uses)
+    return with_rows < effort(rho, (m,), (m,), uses)
 
 
 def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> RowCovariance:

@@ -65,7 +65,6 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
         return Found(W, None, inputs.padding, values, C.total, certificate, C.standardised)
     Wu = await machine.product(
         (W, C.mean(machine)),
-        ring="deep",
         fraction=_RESULT_FRACTION,
         bits=1 + ceil(log2(inputs.columns) / 2),
         name="offset",
@@ -95,7 +94,7 @@ async def gram(machine: Machine, left: Shared, right: Shared) -> Shared:
     norm = ceil(log2(right.shape[0]) / 2) + 1
     turned = with_norm(machine.turned(right), norm)
     return await machine.product(
-        (left, turned), ring="deep", fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
+        (left, turned), fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
     )
 
 
@@ -109,7 +108,7 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
         A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
         rights = [MA] if W is None else [MA, W]
         size = MA.shape[1]
-        job = Job(((A, machine.beside(rights)),), "deep", SMALL_FRACTION, STEP_BITS, "M and W")
+        job = Job(((A, machine.beside(rights)),), SMALL_FRACTION, STEP_BITS, "M and W")
         (out,) = await machine.products([job])
         M = machine.part(out, slice(None), slice(0, size))
         W = A if W is None else machine.part(out, slice(None), slice(size, 2 * size))
@@ -120,13 +119,12 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
     wide = P.fraction + 10
     WP = await machine.product(
         (W.times_power_of_two(grown), with_norm(P, ceil(log2(P.shape[0]) / 2) + 1)),
-        ring="deep",
         fraction=wide,
         bits=3,
         name="W P",
     )
     (A,) = await evaluate(Basis(machine, M, SMALL_FRACTION), [steps[-1]])
-    return await machine.product((A, WP), ring="deep", fraction=P.fraction, bits=1, name="Q")
+    return await machine.product((A, WP), fraction=P.fraction, bits=1, name="Q")
 
 
 class Small(NamedTuple):
@@ -152,13 +150,13 @@ async def rotated(machine: Machine, H: Shared, small: Small) -> Small:
     """H X H^T for each X."""
     rho = H.shape[0]
     left = await machine.product(
-        (H, machine.beside(list(small))), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H X"
+        (H, machine.beside(list(small))), fraction=ROTATION_FRACTION, bits=1, name="H X"
     )
     stacked = machine.above(
         [machine.part(left, slice(None), slice(i * rho, (i + 1) * rho)) for i in range(3)]
     )
     out = await machine.product(
-        (stacked, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
+        (stacked, machine.turned(H)), fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
     )
     return Small(*(machine.part(out, slice(i * rho, (i + 1) * rho), slice(None)) for i in range(3)))
 
@@ -167,9 +165,7 @@ async def leading(machine: Machine, H: Shared, Y: Shared, theta: Floats, U: Floa
     """U_k^T H Y / theta: one power step beyond the Ritz vectors, nearly orthonormal once certified."""
     bits = 1 + max(0, ceil(-log2(theta[-1])))
     top = machine.times_public(U.T / theta[:, None], H, fraction=SMALL_FRACTION - bits, bits=bits)
-    return await machine.product(
-        (top, with_norm(Y, 1)), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="components"
-    )
+    return await machine.product((top, with_norm(Y, 1)), fraction=_RESULT_FRACTION, bits=1, name="components")
 
 
 async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
@@ -178,11 +174,10 @@ async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
     order = np.tril(np.ones((k, k)), -1) + np.eye(k) / 2
     for _ in range(2):
         right = with_norm(machine.turned(V), ceil(log2(k) / 2) + 1)
-        E = await machine.product((V, right), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="V V^T")
+        E = await machine.product((V, right), fraction=_RESULT_FRACTION, bits=1, name="V V^T")
         L = machine.weighted(machine.plus_public(E, -np.eye(k)), -order, fraction=_RESULT_FRACTION, bits=1)
         LV = await machine.product(
             (L, with_norm(V, ceil(log2(k) / 2) + 1)),
-            ring="deep",
             fraction=_RESULT_FRACTION,
             bits=1,
             name="L V",

@@ -25,7 +25,7 @@ from atoll.protocols.pca.sfpca.recipes.covariance import Covariance, Policy
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs, check_variance
 from atoll.randomness import expand
 from atoll.secret_matrices.machine import Job, Machine, Shared
-from atoll.secret_matrices.widths import fitting_all
+from atoll.secret_matrices.widths import with_one_left
 
 _PIECE_ROWS = 1 << 14
 """Rows of one product."""
@@ -67,8 +67,8 @@ class ColumnCovariance(Covariance):
 
     def _jobs(self, machine: Machine, terms: Sequence[_Terms], name: str, uses: int) -> list[Job]:
         F = self.policy.sketch_fraction
-        jobs = [Job(tuple(pairs), "wide", F, 1, name, right_uses=uses) for pairs in terms]
-        return fitting_all(machine.parties, jobs)
+        jobs = [Job(tuple(pairs), F, 1, name, right_uses=uses) for pairs in terms]
+        return with_one_left(machine, jobs)
 
 
 async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> ColumnCovariance:
@@ -134,5 +134,5 @@ def score_jobs(machine: Machine, W: Shared, split: Split) -> list[Job]:
                 own = np.rint(np.ldexp(known.T, _ROW_FRACTION - split.fraction)).astype(np.int64)
             shape = (place.stop - place.start, stop - start)
             terms.append((left, machine.private(owner, own, shape, _ROW_FRACTION, 1)))
-        jobs.append(Job(tuple(terms), "deep", _SCORE_FRACTION, bits, "scores"))
-    return fitting_all(machine.parties, jobs)
+        jobs.append(Job(tuple(terms), _SCORE_FRACTION, bits, "scores"))
+    return with_one_left(machine, jobs)

@@ -24,7 +24,7 @@ from atoll.protocols.pca.sfpca import protocol
 from atoll.runtime.execute import run_study
 from atoll.runtime.local.engine import LocalEngine, Observer
 from atoll.secret_matrices import messages as mm
-from atoll.secret_matrices import openings, roles
+from atoll.secret_matrices import openings, party, provider, roles
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.courses import digest_of
 from atoll.study.address import Address
@@ -69,7 +69,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 
     new, release = roles.Provider._multiply_all, openings.release
     monkeypatch.setattr(roles.Provider, "_multiply_all", multiply_all)
-    monkeypatch.setattr(roles, "release", early)
+    monkeypatch.setattr(party, "release", early)
 
 
 async def _nothing(*, last: bool = False) -> None:
@@ -430,7 +430,7 @@ def test_the_fingerprints_rest_on_what_the_coordinator_never_sees(monkeypatch: p
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> None:
         sessions.add(machine.session)
 
-    monkeypatch.setattr(roles, "Checks", Kept)
+    monkeypatch.setattr(provider, "Checks", Kept)
     tap = Told()
     encrypted(program, tables(), observer=tap)
     (session,) = sessions

@@ -12,7 +12,7 @@ from math import ceil
 import numpy as np
 
 from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, Layout, Ring
+from atoll.crypto.hazmat.product import Clearing, Layout, Ring
 from atoll.data.island import Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
@@ -20,12 +20,12 @@ from atoll.protocols.pca.sfpca.prepared import own_moments
 from atoll.protocols.pca.sfpca.ranges import Range, check_table, declared
 from atoll.randomness import expand_words, fresh_seed
 from atoll.runtime.local.engine import LocalEngine
+from atoll.secret_matrices.coefficients import public_integers
 from atoll.secret_matrices.costs.rates import PythonRates, Rate, Rates, RingRates
 from atoll.secret_matrices.machine import EVERY_PRECISION, Floats
 from atoll.secret_matrices.messages import ProductPart
 from atoll.secret_matrices.openings import floats
 from atoll.secret_matrices.rotations import gaussians, rotation
-from atoll.secret_matrices.simulated import public_integers
 from atoll.secret_matrices.widths import rings_for, widest_ring
 from atoll.study.model import Parameters, Party, Study
 from atoll.threads import cores, one_blas_thread
@@ -89,9 +89,9 @@ class _Bench:
         self.ring = ring
         self.secret = go.Secret(ring, fresh_seed())
         self.key = go.PublicKey(ring, [self.secret.key_share(_SEED, fresh_seed())], _SEED)
-        noise = go.noise_bits(ring, 2, 40)
-        value = int(ring.log_q) - MASK_MARGIN - 4
-        self.clearing = Clearing(2, value, 40, noise + TRUNCATE_MARGIN, value + MASK_MARGIN)
+        noise, limits = go.noise_bits(ring, 2, 40), go.limits()
+        value = int(ring.log_q) - limits.mask_margin - 4
+        self.clearing = Clearing(2, value, 40, noise + limits.truncate_margin, value + limits.mask_margin)
 
     def left(self, entries: int) -> tuple[int, int, float, float, float, float]:
         """Polynomials, entries, and seconds to encrypt, add publicly, gather and read."""

@@ -66,7 +66,7 @@ class Basis:
     async def multiply(self, left: Shared, rights: Sequence[Shared], *, bits: int) -> list[Shared]:
         """left times each of rights, in one round."""
         size = rights[0].shape[1]
-        together = self.machine.beside(rights)
+        together = self.machine.hstack(rights)
         out = await self.machine.products(
             [Job(((left, together),), fraction=self.fraction, bits=bits, name="polynomial")]
         )

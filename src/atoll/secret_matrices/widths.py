@@ -8,12 +8,11 @@ from functools import lru_cache
 from math import ceil, isqrt, log2
 
 from atoll.crypto.hazmat.product import (
-    MASK_MARGIN,
-    TRUNCATE_MARGIN,
     Clearing,
     Layout,
     Ring,
     family,
+    limits,
     noise_bits,
     streamed_right,
 )
@@ -29,7 +28,7 @@ _PRODUCT_COST = 0.1
 """And of multiplying a left with a right one."""
 _MOST_ROW_BLOCKS = 8
 _MOST_BLOCKS = 4096
-"""Products of blocks that one sum may have; see maxBlocks in go/product."""
+"""Products of blocks that one sum may have: their noise adds up."""
 
 
 _FAMILIES = {Precision.LOW: "wide", Precision.HIGH: "deep"}
@@ -145,8 +144,8 @@ def _least_bits(ring: Ring, parties: int, job: Job) -> int:
     right = max(
         y.fraction + min(y.bits, y.bits if y.norm_bits is None else y.norm_bits) for _, y in job.terms
     )
-    noise = noise_bits(ring, parties, max(1, right)) + TRUNCATE_MARGIN
-    return noise + job.fraction + job.bits + MASK_MARGIN + parties.bit_length()
+    noise = noise_bits(ring, parties, max(1, right)) + limits().truncate_margin
+    return noise + job.fraction + job.bits + limits().mask_margin + parties.bit_length()
 
 
 def cut_for(machine: Machine, job: Job, *, spare: int = 0) -> Cut:
@@ -193,10 +192,11 @@ def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
     scale = max(x.fraction + y.fraction for x, y in terms)
     right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
     # The truncation drops shift + scale - fraction bits, which must hide the noise.
-    least = noise_bits(ring, parties, right_bits) + TRUNCATE_MARGIN
+    least = noise_bits(ring, parties, right_bits) + limits().truncate_margin
     shift = max(job.cut.shift if job.cut else 0, least + fraction - scale + spare)
     value_bits = scale + shift + bits
-    clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, value_bits + MASK_MARGIN)
+    mask_bits = value_bits + limits().mask_margin
+    clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, mask_bits)
     shifts = tuple(shift + scale - x.fraction - y.fraction for x, y in terms)
     return Widths(ring, layouts, shifts, clearing)
 

@@ -92,14 +92,14 @@ def later(shares: Mapping[Address, bytes], *, with_rows: bool) -> Protocol:
 async def _provider(
     shares: Mapping[Address, bytes], net: Network, study: Study, island: Island | None, record: Record
 ) -> Learned:
-    kept, hub = own_share(shares, study, net.me), study.the(COORDINATOR)
+    kept, coordinator = own_share(shares, study, net.me), study.the(COORDINATOR)
     X = checked_rows(island, kept) if island is not None and study.releases("scores", net.me) else None
-    machine = roles.Provider(net, record, study.digest, hub, study.who(PROVIDER))
+    machine = roles.Provider(net, record, study.digest, coordinator, study.who(PROVIDER))
     rows: tuple[int, ...] = ()
     if study.receivers("scores"):
-        await net.send(hub, RowCount(0 if X is None else len(X)))
-        rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
-        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
+        await net.send(coordinator, RowCount(0 if X is None else len(X)))
+        rows, providers = (await net.receive(RowCounts, coordinator)).n, study.who(PROVIDER)
+        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, coordinator)
         await machine.set_up([Precision.HIGH])
     return await _steps(study, machine, kept, rows, X)
 

@@ -99,7 +99,7 @@ async def scatter(machine: Machine, split: Split) -> Shared:
     e = ceil(log2(split.rows))
     step = max(1, _BATCH_VALUES // split.columns)
     parts = [
-        machine.beside(await machine.products(_gram_jobs(machine, split, slice(start, stop), e)))
+        machine.hstack(await machine.products(_gram_jobs(machine, split, slice(start, stop), e)))
         for start, stop in steps(split.rows, step)
     ]
     return added(machine, parts, bits=e + 1).times_power_of_two(-e)

@@ -54,7 +54,7 @@ async def standardised(machine: Machine, S: Shared, u: Shared) -> Standardised:
     D = await inverse_roots(machine, machine.diagonal(S))
     D = replace(machine.combine([(1.0, D)], fraction=_ROOT_FRACTION, bits=ROOT_BITS), bits=ROOT_BITS)
     roots = tuple(_square(machine, machine.part(D, cut, slice(None))) for cut in _cuts(m))
-    half = machine.turned(await _scaled(machine, S, roots, _MATRIX_FRACTION, 1))
+    half = machine.transpose(await _scaled(machine, S, roots, _MATRIX_FRACTION, 1))
     R = await _scaled(machine, half, roots, _MATRIX_FRACTION, 1)
     halvings = ceil(log2(m))
     R = R.times_power_of_two(-halvings)
@@ -90,7 +90,7 @@ def score_bits(m: int) -> int:
 
 def _square(machine: Machine, column: Shared) -> Shared:
     norm = column.bits + ceil(log2(column.shape[0]) / 2)
-    return replace(machine.spread(column), norm_bits=norm)
+    return replace(machine.diag(column), norm_bits=norm)
 
 
 def _cuts(m: int) -> list[slice]:
@@ -106,4 +106,4 @@ async def _scaled(machine: Machine, X: Shared, roots: Sequence[Shared], fraction
         left = machine.part(X, slice(None), slice(start, stop))
         jobs.append(Job(((left, square),), fraction, bits, "scaled columns"))
         start = stop
-    return machine.beside(await machine.products(jobs))
+    return machine.hstack(await machine.products(jobs))

@@ -135,7 +135,7 @@ class GramCovariance(Covariance):
         Pu = await machine.product((P, self.u_columns), bits=bits, name="P u", **same)
         high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
         b = machine.combine([(-1.0, high), (-below, low)], bits=bits)
-        pair = machine.beside([b, machine.combine([(below, b)], bits=bits)])
+        pair = machine.hstack([b, machine.combine([(below, b)], bits=bits)])
         return await machine.product((P, self.G), (pair, self.u_rows), bits=1, name="P C", **same)
 
     def _cut(self, machine: Machine, P: Shared) -> Cut:
@@ -171,8 +171,8 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     # The rounding of a party may take a part of C beyond its bound by one unit.
     G = machine.private(None, gram, (m, m), f, entry_bits + 1, max(1, ceil(log2(1 + mean_norm**2))))
     rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
-    turned = None if both is None else np.ascontiguousarray(both.T)
-    columns = machine.private(None, turned, (m, 2), f, rows.bits, mean_bits + 1)
+    transposed = None if both is None else np.ascontiguousarray(both.T)
+    columns = machine.private(None, transposed, (m, 2), f, rows.bits, mean_bits + 1)
     return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits, low_bits)
 
 

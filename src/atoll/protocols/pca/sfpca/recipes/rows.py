@@ -31,7 +31,8 @@ from atoll.protocols.pca.sfpca.recipes import covariance as gram
 from atoll.protocols.pca.sfpca.recipes.columns import column_totals
 from atoll.protocols.pca.sfpca.recipes.covariance import Covariance, Policy, total_variance
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, check_variance
-from atoll.secret_matrices.machine import COEFFICIENT_BITS, Job, Machine, Shared
+from atoll.secret_matrices.coefficients import COEFFICIENT_BITS
+from atoll.secret_matrices.machine import Job, Machine, Shared
 from atoll.secret_matrices.widths import effort, with_one_left
 
 _EXTRA_BITS = 4
@@ -46,7 +47,7 @@ class RowCovariance(Covariance):
 
     straight: tuple[Shared, ...]
     """A_i: rows x columns."""
-    turned: tuple[Shared, ...]
+    transposed: tuple[Shared, ...]
     """A_i^T."""
     sums: Shared
     """u in two digits, the higher one first."""
@@ -66,7 +67,7 @@ class RowCovariance(Covariance):
         """(P A^T) A without the means."""
         F, uses = self.policy.sketch_fraction, self.policy.iterations + 1
         bits = ceil(log2(P.shape[1]) / 2) - self.halvings + 1
-        jobs = [Job(((P, y),), F, bits, "P A^T", right_uses=uses) for y in self.turned]
+        jobs = [Job(((P, y),), F, bits, "P A^T", right_uses=uses) for y in self.transposed]
         made = await machine.products(with_one_left(machine, jobs))
         machine.forget(P)  # its ciphertext is large, and was needed once
         T, minus_means = self._centred(machine, made, bits + 2)
@@ -87,11 +88,11 @@ class RowCovariance(Covariance):
         T = [machine.combine([(self._factor * 2.0**e / n, x)], bits=bits + 1) for x in made]
         factors = [machine.combine([(n / 2.0**e, x)], fraction=fraction, bits=bits) for x in T]
         weights = np.full((1, n), -(2.0**-e))
-        across = machine.turned(machine.beside(T))
-        low = machine.turned(machine.times_public(weights, across, fraction=fraction, bits=bits + 1))
+        across = machine.transpose(machine.hstack(T))
+        low = machine.transpose(machine.times_public(weights, across, fraction=fraction, bits=bits + 1))
         high = low.times_power_of_two(_digit_bits(n, f - self.halvings))
         high = machine.combine([(1.0, high)], fraction=fraction, bits=high.bits)
-        return factors, machine.beside([high, low])
+        return factors, machine.hstack([high, low])
 
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
@@ -123,7 +124,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     if inputs.moments is not None:
         assert inputs.moments.rows is not None, "the moments were taken without their rows"
         own = inputs.moments.rows.on(f - t)
-    straight, turned, start = [], [], 0
+    straight, transposed, start = [], [], 0
     for owner, count in zip(inputs.providers, inputs.sizes, strict=True):
         rows: Any = None
         if own is not None and inputs.me in (owner, "everybody"):
@@ -132,9 +133,9 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
         norm = ceil(log2(count * m) / 2) - t
         straight.append(machine.private(owner, rows, (count, m), f, 1 - t, norm))
         across = None if rows is None else rows.T
-        turned.append(machine.private(owner, across, (m, count), f, 1 - t, norm))
+        transposed.append(machine.private(owner, across, (m, count), f, 1 - t, norm))
     sums = _column_sums(machine, inputs, own, f, t)
-    form = RowCovariance(inputs, policy, total, tuple(straight), tuple(turned), sums, t)
+    form = RowCovariance(inputs, policy, total, tuple(straight), tuple(transposed), sums, t)
     if form.row_error > _ROOM:
         raise ParameterError(
             "the rows differ too little, compared with their range, for their number",

@@ -38,16 +38,16 @@ _RESULT_FRACTION = 60
 async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
-    C = await held_covariance(machine, inputs, policy)
-    P = start(machine, inputs, policy, rho)
+    C = await held_covariance(machine, inputs, policy)  # Alg 1, l.2
+    P = start(machine, inputs, policy, rho)  # Alg 1, l.3
     for _ in range(policy.iterations):
-        P = await C.times(machine, P)
+        P = await C.times(machine, P)  # Alg 1, l.4
     Q = await orthonormalised(machine, P, policy)
     Y = await C.times(machine, Q)
     H = await joint_rotation(machine, inputs, rho)
-    small = await rotated(machine, H, await grams(machine, Q, Y))
+    small = await rotated(machine, H, await grams(machine, Q, Y))  # Alg 1, l.5
     opened = await machine.opened_symmetric(small.Z, smudge_bits=smudge_bits(machine, rho))
-    theta, U = await decomposed(machine, opened)
+    theta, U = await decomposed(machine, opened)  # Alg 1, l.6
     public = PublicTerms(
         inputs.columns,
         machine.parties,
@@ -58,7 +58,7 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     )
     certificate = await certify(machine, small, theta, U, k, public)
     certificate.check()
-    V = await leading(machine, H, Y, theta[:k], U[:, :k])
+    V = await leading(machine, H, Y, theta[:k], U[:, :k])  # Alg 1, l.7
     W = await orthonormal_rows(machine, V)
     values = np.maximum(theta, 0.0) * C.scale
     if C.standardised is not None:
@@ -92,9 +92,9 @@ def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
 async def gram(machine: Machine, left: Shared, right: Shared) -> Shared:
     """left right^T with all its digits."""
     norm = ceil(log2(right.shape[0]) / 2) + 1
-    turned = with_norm(machine.turned(right), norm)
+    transposed = with_norm(machine.transpose(right), norm)
     return await machine.product(
-        (left, turned), fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
+        (left, transposed), fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
     )
 
 
@@ -108,7 +108,7 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
         A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
         rights = [MA] if W is None else [MA, W]
         size = MA.shape[1]
-        job = Job(((A, machine.beside(rights)),), SMALL_FRACTION, STEP_BITS, "M and W")
+        job = Job(((A, machine.hstack(rights)),), SMALL_FRACTION, STEP_BITS, "M and W")
         (out,) = await machine.products([job])
         M = machine.part(out, slice(None), slice(0, size))
         W = A if W is None else machine.part(out, slice(None), slice(size, 2 * size))
@@ -138,7 +138,7 @@ class Small(NamedTuple):
 async def grams(machine: Machine, Q: Shared, Y: Shared) -> Small:
     """Y Q^T, Y Y^T and Q Q^T in one product."""
     rho = Q.shape[0]
-    both = await gram(machine, machine.above([Q, Y]), machine.above([Q, Y]))
+    both = await gram(machine, machine.vstack([Q, Y]), machine.vstack([Q, Y]))
     first, second = slice(0, rho), slice(rho, 2 * rho)
     blocks = [
         machine.part(both, rows, cols) for rows, cols in ((second, first), (second, second), (first, first))
@@ -150,13 +150,13 @@ async def rotated(machine: Machine, H: Shared, small: Small) -> Small:
     """H X H^T for each X."""
     rho = H.shape[0]
     left = await machine.product(
-        (H, machine.beside(list(small))), fraction=ROTATION_FRACTION, bits=1, name="H X"
+        (H, machine.hstack(list(small))), fraction=ROTATION_FRACTION, bits=1, name="H X"
     )
-    stacked = machine.above(
+    stacked = machine.vstack(
         [machine.part(left, slice(None), slice(i * rho, (i + 1) * rho)) for i in range(3)]
     )
     out = await machine.product(
-        (stacked, machine.turned(H)), fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
+        (stacked, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
     )
     return Small(*(machine.part(out, slice(i * rho, (i + 1) * rho), slice(None)) for i in range(3)))
 
@@ -173,7 +173,7 @@ async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
     k = V.shape[0]
     order = np.tril(np.ones((k, k)), -1) + np.eye(k) / 2
     for _ in range(2):
-        right = with_norm(machine.turned(V), ceil(log2(k) / 2) + 1)
+        right = with_norm(machine.transpose(V), ceil(log2(k) / 2) + 1)
         E = await machine.product((V, right), fraction=_RESULT_FRACTION, bits=1, name="V V^T")
         L = machine.weighted(machine.plus_public(E, -np.eye(k)), -order, fraction=_RESULT_FRACTION, bits=1)
         LV = await machine.product(

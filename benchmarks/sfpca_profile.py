@@ -30,7 +30,7 @@ from atoll.crypto.hazmat import golib
 from atoll.data.island import as_islands
 from atoll.estimators.pca.estimator import PCA
 from atoll.estimators.pca.sfpca import SFPCA
-from atoll.protocols.pca.sfpca.parameters import SFPCAParameters, attempts, components_for
+from atoll.protocols.pca.sfpca.parameters import SFPCAParameters, decide
 from atoll.protocols.pca.sfpca.planner import Shape, planned
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices.costs.costing import Costing
@@ -127,9 +127,9 @@ def total_effort(folder: Path, name: str, rates: Rates) -> float:
     study = SFPCA().study(options, as_islands([np.zeros((1, 1))] * figure5.ISLANDS))
     p = study.read_parameters(SFPCAParameters)
     effort = Effort(figure5.ISLANDS)
-    k = components_for(p, rows, d)
-    planned(study, attempts(p, k, d)[0], Shape(sizes, d, k), Costing(rates, effort))
-    return float(effort.providers.sum()) + effort.hub
+    k, recipes = decide(p, rows, d)
+    planned(study, recipes[0], Shape(sizes, d, k), Costing(rates, effort))
+    return float(effort.providers.sum()) + effort.coordinator_seconds
 
 
 def main() -> None:

@@ -12,12 +12,12 @@ import (
 // A streamed one keeps only the caller's integers, which must stay as they are
 // until it is freed, and is encoded anew, block by block, in every product.
 type Right struct {
-	ring   *Ring
-	layout Layout
-	polys  []uint64
-	source *Matrix // of a streamed one
-	turned bool    // whether the source holds the columns, one after the other
-	narrow bool    // whether every entry is a single word below half of any modulus
+	ring       *Ring
+	layout     Layout
+	polys      []uint64
+	source     *Matrix // of a streamed one
+	transposed bool    // whether the source holds the columns, one after the other
+	narrow     bool    // whether every entry is a single word below half of any modulus
 }
 
 // String keeps the matrix out of logs.
@@ -44,15 +44,15 @@ func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	return b, err
 }
 
-// StreamTurned is StreamRight for a matrix of which the transpose is given.
-func StreamTurned(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+// StreamTransposed is StreamRight for a matrix of which the transpose is given.
+func StreamTransposed(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	across := y
 	across.Inner, across.Cols = y.Cols, y.Inner
 	b, err := StreamRight(r, x, limit, across)
 	if err != nil {
 		return nil, err
 	}
-	b.layout, b.turned = y, true
+	b.layout, b.transposed = y, true
 	return b, nil
 }
 
@@ -89,7 +89,7 @@ func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
 		place := y.right(j-innerFrom, 0)
 		for k := colFrom; k < colTo; k++ {
 			row, col := j, k
-			if b.turned {
+			if b.transposed {
 				row, col = k, j
 			}
 			entry := x.At(row, col)

@@ -95,7 +95,7 @@ func (b *Right) coefficients(place []uint64, colBlock, size int) []uint64 {
 		for k := colFrom; k < colTo; k++ {
 			for j := innerFrom; j < innerTo; j++ {
 				row, col := j, k
-				if b.turned {
+				if b.transposed {
 					row, col = k, j
 				}
 				block[y.right(j-innerFrom, k-colFrom)] = vector.Small(int64(x.Data[row*x.Cols+col]))

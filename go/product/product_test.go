@@ -723,7 +723,7 @@ func streamedEqualsCached(t *testing.T, g *group) {
 				copy(across.At(j, i), x.At(i, j))
 			}
 		}
-		return StreamTurned(r, across, limit, y)
+		return StreamTransposed(r, across, limit, y)
 	}
 	if !slices.Equal(sums(g.ring.sumOfStreamed, turned, turned), want) {
 		t.Fatal("a turned right side gives another product")

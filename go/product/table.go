@@ -50,6 +50,21 @@ var Table = []Parameters{
 	{Name: "deep8", Family: "deep", LogN: 14, Moduli: moduli[:8], Security: 128, MaxLogQ: 430},
 }
 
+// Limits are the numbers that every caller's arithmetic rests on, whatever the ring.
+type Limits struct {
+	MaskMargin     int `json:"mask_margin"`
+	TruncateMargin int `json:"truncate_margin"`
+	MaxParties     int `json:"max_parties"`
+	MaxWords       int `json:"max_words"`
+	Points         int `json:"points"`
+	ModulusBits    int `json:"modulus_bits"`
+}
+
+// AllLimits is the one place where callers learn them.
+func AllLimits() Limits {
+	return Limits{MaskMargin, TruncateMargin, MaxParties, maxWords, Points, modulusBits}
+}
+
 // Ring holds what is precomputed for one row of the table; it is immutable.
 type Ring struct {
 	Parameters

@@ -33,7 +33,7 @@ def test_shares_of_all_but_one_provider_say_nothing_about_an_intermediate() -> N
     async def multiply(machine, inputs, receivers):  # type: ignore[no-untyped-def]
         own = None if inputs.moments is None else np.full((2, 2), 3 << FRACTION)
         x = machine.private(None, own, (2, 2), FRACTION, 4)
-        made = await machine.product((x, x), ring="deep", fraction=FRACTION, bits=8, name="square")
+        made = await machine.product((x, x), fraction=FRACTION, bits=8, name="square")
         return made.share
 
     shares, _ = encrypted(multiply, blocks)
@@ -55,7 +55,7 @@ def test_a_product_of_two_providers_is_masked_by_both_and_concerns_nobody_else()
             )
             for owner in inputs.providers[:2]
         ]
-        made = await machine.product(tuple(factors), ring="deep", fraction=FRACTION, bits=8, name="pair")
+        made = await machine.product(tuple(factors), fraction=FRACTION, bits=8, name="pair")
         return made.share
 
     shares, _ = encrypted(multiply, blocks)
@@ -95,7 +95,7 @@ def test_a_coalition_with_all_it_holds_of_a_run_cannot_decrypt_an_intermediate()
     async def multiply(machine, inputs, receivers):  # type: ignore[no-untyped-def]
         own = None if inputs.moments is None else np.full((2, 2), 3 << FRACTION)
         x = machine.private(None, own, (2, 2), FRACTION, 4)
-        jobs.append(Job(((x, x),), "deep", FRACTION, 8, "square"))
+        jobs.append(Job(((x, x),), FRACTION, 8, "square"))
         await machine.products(jobs[-1:])
 
     run, names = Everything(), ["p0", "p1", "p2"]
@@ -137,7 +137,7 @@ def test_a_product_cannot_be_decrypted_without_the_last_part_of_the_key() -> Non
     left, right = (rng.integers(-9, 10, (2, 2)).astype(object) << 20 for _ in range(2))
     x = Shared((2, 2), 20, 5, go.from_ints(left, 1), EVERYBODY, known=True)
     y = Shared((2, 2), 20, 5, go.from_ints(right, 1), EVERYBODY, known=True)
-    plan = plan_for(parties, Job(((x, y),), "deep", 30, 11, "test"))
+    plan = plan_for(parties, Job(((x, y),), 30, 11, "test"))
     ring, layout, shift = plan.ring, plan.layouts[0], plan.shifts[0]
     seeds = [bytes([i]) * 32 for i in range(20)]
     secrets = [go.Secret(ring, seeds[i]) for i in range(parties)]

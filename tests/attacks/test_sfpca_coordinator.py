@@ -22,8 +22,8 @@ from atoll.protocols.pca.sfpca import messages as m
 from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as mm
 from atoll.secret_matrices import roles
-from atoll.secret_matrices.machine import Job, Shared
-from atoll.secret_matrices.widths import plan_for
+from atoll.secret_matrices.machine import EVERY_PRECISION, Job, Shared
+from atoll.secret_matrices.widths import plan_for, rings_for
 from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Any]
@@ -304,7 +304,7 @@ def test_under_an_all_zero_key_a_product_is_readable() -> None:
     one = np.array([[1, 0], [0, 1]], dtype=object)
     x = Shared((2, 2), 0, 2, go.from_ints(one, 1), frozenset({"all"}), known=True)
     y = Shared((2, 2), 0, 21, go.from_ints(gram, 1), frozenset({"all"}), known=True)
-    plan = plan_for(2, Job(((x, y),), "deep", 0, 24, "test"))
+    plan = plan_for(2, Job(((x, y),), 0, 24, "test"))
     ring, layout, shift = plan.ring, plan.layouts[0], plan.shifts[0]
     key = go.PublicKey(ring, [bytes(ring.poly_size)], b"k" * 32)
     plain = go.assemble(ring, x.share, shift, layout, [bytes(layout.left_polys * ring.poly_size)])
@@ -345,10 +345,10 @@ def test_a_part_that_cancels_the_others_comes_too_late(monkeypatch: pytest.Monke
     """A provider whom the coordinator shows the others' parts: its own, chosen then, is not what it
     committed to."""
     collected: dict[str, Any] = {}
-    rings = [go.family(name)[-1] for name in roles.FAMILIES]
+    rings = [rings_for(precision)[-1] for precision in EVERY_PRECISION]
 
     class Cancelling(roles.Coordinator):
-        async def set_up(self, families: Any = roles.FAMILIES) -> None:
+        async def set_up(self, precisions: Any = EVERY_PRECISION) -> None:
             gather = self.net.gather
 
             async def kept(kind: type, senders: Any) -> Any:
@@ -358,7 +358,7 @@ def test_a_part_that_cancels_the_others_comes_too_late(monkeypatch: pytest.Monke
                 return arrived
 
             self.net.gather = kept
-            await super().set_up(families)
+            await super().set_up(precisions)
 
     def change(address: Address, message: Any) -> Any:
         if not isinstance(message, mm.OthersKeyParts) or address.party != "p0":

@@ -108,7 +108,7 @@ def test_a_product_that_concerns_one_provider_is_made_under_everybodys_key() -> 
         return Shared((1, 1), 0, 1, None, frozenset(holders))
 
     def group(*sides: Shared) -> frozenset[str]:
-        return concerned(everybody, Job(((sides[0], sides[1]),), "deep", 0, 1, "test"))
+        return concerned(everybody, Job(((sides[0], sides[1]),), 0, 1, "test"))
 
     assert group(held_by("a"), held_by("a")) == everybody
     assert group(held_by("a"), held_by("b")) == {"a", "b"}

@@ -26,7 +26,7 @@ from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
 from atoll.protocols.pca.sfpca.recipes.strict import held_covariance, start
 from atoll.protocols.pca.sfpca.recipes.strict import strict as strict_recipe
 from atoll.randomness import derive
-from atoll.secret_matrices import roles
+from atoll.secret_matrices import party
 from atoll.secret_matrices.costs import counted
 from atoll.secret_matrices.machine import Job, Shared
 from atoll.secret_matrices.widths import Widths, plan_for
@@ -58,8 +58,8 @@ class Seen:
         self.smudged: list[Smudged] = []
         smudge = go.smudge
 
-        def planned(count: int, job: Job, *, spare: int = 0) -> Widths:
-            plan = plan_for(count, job, spare=spare)
+        def planned(count: int, job: Job, **options: Any) -> Widths:
+            plan = plan_for(count, job, **options)
             self.products.append((count, job, plan))
             return plan
 
@@ -68,7 +68,7 @@ class Seen:
             self.smudged.append(Smudged(x.shape[:2], width, go.to_ints(out) - go.to_ints(x)))
             return out
 
-        monkeypatch.setattr(roles, "plan_for", planned)
+        monkeypatch.setattr(party, "plan_for", planned)
         monkeypatch.setattr(counted, "plan_for", planned)
         monkeypatch.setattr(go, "smudge", noted)
 

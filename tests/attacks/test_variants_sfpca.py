@@ -25,7 +25,7 @@ from atoll.runtime.engine import Observer
 from atoll.runtime.execute import run_study
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import messages as mm
-from atoll.secret_matrices import openings, roles
+from atoll.secret_matrices import openings, party, provider, roles
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.courses import digest_of
 from atoll.study.address import Address
@@ -70,7 +70,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 
     new, release = roles.Provider._multiply_all, openings.release
     monkeypatch.setattr(roles.Provider, "_multiply_all", multiply_all)
-    monkeypatch.setattr(roles, "release", early)
+    monkeypatch.setattr(party, "release", early)
 
 
 async def _nothing(*, last: bool = False) -> None:
@@ -431,7 +431,7 @@ def test_the_fingerprints_rest_on_what_the_coordinator_never_sees(monkeypatch: p
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> None:
         sessions.add(machine.session)
 
-    monkeypatch.setattr(roles, "Checks", Kept)
+    monkeypatch.setattr(provider, "Checks", Kept)
     tap = Told()
     encrypted(program, tables(), observer=tap)
     (session,) = sessions
@@ -447,8 +447,8 @@ def test_every_provider_adds_noise_of_its_own_and_nothing_older_is_used() -> Non
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
         own = None if inputs.moments is None else np.full((2, 2), 3 << 40)
         x = machine.private(None, own, (2, 2), 40, 4)
-        made = await machine.product((x, x), ring="deep", fraction=40, bits=8, name="square")
-        await machine.product((made, made), ring="deep", fraction=40, bits=15, name="again")
+        made = await machine.product((x, x), fraction=40, bits=8, name="square")
+        await machine.product((made, made), fraction=40, bits=15, name="again")
         noisy = machine.smudged(made, smudge_bits=30)
         opened = await machine.released(noisy, receivers)
         return go.to_ints(noisy.share) - go.to_ints(made.share), len(made.kept), len(noisy.kept), opened

@@ -33,7 +33,8 @@ TAGGED = [path for path in sorted(PROTOCOLS.rglob("*.py")) if tags(path.read_tex
 @pytest.mark.parametrize("path", TAGGED, ids=lambda path: str(path.relative_to(PROTOCOLS)))
 def test_every_algorithm_line_is_explained(path: Path) -> None:
     # a protocol's folder has one page for all its forms
-    protocol = path.stem if path.parent.name == "pca" else path.parent.name
+    folder = path.parent.parent if path.parent.name == "recipes" else path.parent
+    protocol = path.stem if folder.name == "pca" else folder.name
     page = ROOT / "docs" / "protocols" / f"{protocol}.md"
     rows = {(int(algorithm), int(line)) for algorithm, line in _ROW.findall(page.read_text())}
     assert tags(path.read_text()) <= rows
@@ -42,6 +43,10 @@ def test_every_algorithm_line_is_explained(path: Path) -> None:
 def test_protocols_are_tagged() -> None:
     assert (2, 8) in tags((PROTOCOLS / "pca/pppca/protocol.py").read_text())
     assert {(1, line) for line in range(2, 12)} <= tags((PROTOCOLS / "pca/dpdpca/paper.py").read_text())
+    assert {(1, line) for line in range(1, 9)} == tags((PROTOCOLS / "pca/sfpca/protocol.py").read_text())
+    assert {(1, line) for line in range(2, 8)} == tags(
+        (PROTOCOLS / "pca/sfpca/recipes/strict.py").read_text()
+    )
 
 
 def test_every_dependency_has_its_reason() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from atoll.randomness import fresh_seed
 from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import roles
-from atoll.secret_matrices.machine import Machine
+from atoll.secret_matrices.machine import EVERY_PRECISION, Machine, Precision
 from atoll.secret_matrices.simulated import Simulated
 from atoll.study.model import Parameters, Party, Study
 
@@ -136,6 +136,7 @@ def encrypted(
     *,
     engine: LocalEngine | None = None,
     observer: Observer | None = None,
+    precisions: Sequence[Precision] = EVERY_PRECISION,
 ) -> Any:
     X = np.vstack(blocks)
     exponent, n, m = exponent_of(X), len(X), X.shape[1]
@@ -145,7 +146,7 @@ def encrypted(
 
     async def provider(net: Network, study: Study, own: Any, record: Record) -> Learned:
         machine = roles.Provider(net, record, study.digest, study.the("coordinator"), study.who("provider"))
-        await machine.set_up()
+        await machine.set_up(precisions)
         rows = own.table.features(own.table.columns)
         moments = await net.compute(own_moments, rows, exponent, keep_rows)
         who = tuple(str(a) for a in study.who("provider"))
@@ -154,7 +155,7 @@ def encrypted(
 
     async def coordinator(net: Network, study: Study, own: Any, record: Record) -> Learned:
         machine = roles.Coordinator(net, record, study.digest, net.me, study.who("provider"))
-        await machine.set_up()
+        await machine.set_up(precisions)
         who = tuple(str(a) for a in study.who("provider"))
         inputs = Inputs(n, m, who, str(net.me), None, None, sizes)
         return Learned({"result": await program(machine, inputs, frozenset(who))})

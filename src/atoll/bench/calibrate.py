@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from math import ceil
 
 import numpy as np
 
 from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import MASK_MARGIN, TRUNCATE_MARGIN, Clearing, Layout, Ring
+from atoll.crypto.hazmat.product import Clearing, Layout, Ring
 from atoll.data.island import Chosen, Island
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
@@ -20,13 +20,13 @@ from atoll.protocols.pca.sfpca.prepared import own_moments
 from atoll.protocols.pca.sfpca.ranges import Range, check_table, declared
 from atoll.randomness import expand_words, fresh_seed
 from atoll.runtime.local.engine import LocalEngine
+from atoll.secret_matrices.coefficients import public_integers
 from atoll.secret_matrices.costs.rates import PythonRates, Rate, Rates, RingRates
-from atoll.secret_matrices.machine import Floats
+from atoll.secret_matrices.machine import EVERY_PRECISION, Floats
 from atoll.secret_matrices.messages import ProductPart
 from atoll.secret_matrices.openings import floats
-from atoll.secret_matrices.roles import FAMILIES
 from atoll.secret_matrices.rotations import gaussians, rotation
-from atoll.secret_matrices.simulated import public_integers
+from atoll.secret_matrices.widths import rings_for, widest_ring
 from atoll.study.model import Parameters, Party, Study
 from atoll.threads import cores, one_blas_thread
 
@@ -56,12 +56,9 @@ def _series(work: Callable[[], object], times: int) -> float:
 def calibrate() -> Rates:
     """The whole table."""
     with one_blas_thread:
-        return Rates(cores(), go.vector_path(), {ring.name: _ring(ring) for ring in _rings()}, _python())
-
-
-def _rings() -> Iterator[Ring]:
-    for name in FAMILIES:
-        yield from go.family(name)
+        return Rates(
+            cores(), go.vector_path(), {ring.name: _ring(ring) for ring in go.rings().values()}, _python()
+        )
 
 
 def _line(few: tuple[float, float, float], many: tuple[float, float, float]) -> Rate:
@@ -92,9 +89,9 @@ class _Bench:
         self.ring = ring
         self.secret = go.Secret(ring, fresh_seed())
         self.key = go.PublicKey(ring, [self.secret.key_share(_SEED, fresh_seed())], _SEED)
-        noise = go.noise_bits(ring, 2, 40)
-        value = int(ring.log_q) - MASK_MARGIN - 4
-        self.clearing = Clearing(2, value, 40, noise + TRUNCATE_MARGIN, value + MASK_MARGIN)
+        noise, limits = go.noise_bits(ring, 2, 40), go.limits()
+        value = int(ring.log_q) - limits.mask_margin - 4
+        self.clearing = Clearing(2, value, 40, noise + limits.truncate_margin, value + limits.mask_margin)
 
     def left(self, entries: int) -> tuple[int, int, float, float, float, float]:
         """Polynomials, entries, and seconds to encrypt, add publicly, gather and read."""
@@ -145,7 +142,7 @@ class _Bench:
 
     def products(self, zero: Rate) -> tuple[float, float]:
         """Seconds of one multiply-accumulate, and of encoding a right side on the way to it."""
-        ring, rows, inner = self.ring, 2, 128 if self.ring.family == "wide" else 64
+        ring, rows, inner = self.ring, 2, (1 << 20) // self.ring.degree
         y = Layout(rows, inner, 1, 1, 1, 1)
         body = self.secret.encrypt(_integers(rows, inner), 128, 20, y, _SEED, _SEED)
         left = go.Ciphertext(ring, y, body, _SEED)
@@ -224,7 +221,7 @@ def _python() -> PythonRates:
 
 
 def _fingerprints() -> float:
-    ring, taken = go.family("deep")[-1], go.Fingerprint(_SEED)
+    ring, taken = widest_ring(), go.Fingerprint(_SEED)
     polys = bytes(2 * ring.poly_size)
     return processor_seconds(lambda: taken.of(ring, polys, ring.degree)) / len(polys)
 
@@ -321,10 +318,10 @@ def _handing_over() -> float:
 
 def _keys() -> float:
     def make() -> None:
-        for name in FAMILIES:
-            secrets = [go.Secret(ring, _SEED) for ring in go.family(name)]
+        for rings in map(rings_for, EVERY_PRECISION):
+            secrets = [go.Secret(ring, _SEED) for ring in rings]
             share = secrets[-1].key_share(_SEED, _SEED)
-            for ring in go.family(name):
+            for ring in rings:
                 go.PublicKey(ring, [share[: ring.poly_size]], _SEED)
 
     return processor_seconds(make)

@@ -79,13 +79,13 @@ def check_islands(islands: Sequence[str], among: Sequence[Address], least: int, 
 
 
 def check_counts(
-    counts: Sequence[int], place: int, own: int, islands: Sequence[Address], hub: Address
+    counts: Sequence[int], place: int, own: int, islands: Sequence[Address], teller: Address
 ) -> None:
     """Everybody's number of rows, with this island's own as it told it."""
     if len(counts) != len(islands):
-        raise refuse(hub, f"{len(counts)} numbers of rows for {len(islands)} islands")
+        raise refuse(teller, f"{len(counts)} numbers of rows for {len(islands)} islands")
     if counts[place] != own:
-        raise refuse(hub, f"{counts[place]} as the number of rows of {islands[place].party}, which has {own}")
+        raise refuse(teller, f"{counts[place]} as the number of rows of {islands[place].party}, which has {own}")
     wrong = [i for i, n in enumerate(counts) if not 0 <= n < MAX_ROWS]
     if wrong:
-        raise refuse(hub, f"{counts[wrong[0]]} as the number of rows of {islands[wrong[0]].party}")
+        raise refuse(teller, f"{counts[wrong[0]]} as the number of rows of {islands[wrong[0]].party}")

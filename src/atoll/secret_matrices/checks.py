@@ -29,15 +29,24 @@ from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.product import Integers, Ring
 from atoll.errors import MessageError
 from atoll.secret_matrices.machine import Group
+from atoll.secret_matrices.widths import widest_ring
 
 _DIGEST, _RESIDUE, _OPENED = 32, 7, 8
-NOTE_BYTES = _DIGEST + go.POINTS * 8 * _RESIDUE + 2 * _OPENED
-"""Of one group's account."""
 
 
 def _moduli() -> tuple[int, ...]:
     """All rings use the first of these."""
-    return go.family("deep")[-1].moduli
+    return widest_ring().moduli
+
+
+def note_bytes() -> int:
+    """Of one group's account."""
+    return _DIGEST + _residues() * _RESIDUE + 2 * _OPENED
+
+
+def _residues() -> int:
+    """Fingerprints of a message, modulo all moduli."""
+    return go.limits().points * len(_moduli())
 
 
 _Note = tuple[bytes, list[int], Pair]
@@ -56,8 +65,8 @@ class Account:
     """Of one group of providers: what this one gave less what it was sent, and the digest of the latter."""
 
     seen: bytes = b""
-    given: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
-    sums: list[int] = field(default_factory=lambda: [0] * (go.POINTS * len(_moduli())))
+    given: list[int] = field(default_factory=lambda: [0] * _residues())
+    sums: list[int] = field(default_factory=lambda: [0] * _residues())
     opened_given: Pair = (0, 0)
     opened_sum: Pair = (0, 0)
 
@@ -122,9 +131,9 @@ class Checks:
         self._seen[Circle(group, group if readers is None else readers)] = account.seen
 
     def _add(self, total: list[int], what: str, step: int, residues: Sequence[int], sign: int) -> None:
-        weights = self._derived(what, step)
+        weights, points = self._derived(what, step), go.limits().points
         for i, value in enumerate(residues):
-            point, q = i % go.POINTS, _moduli()[i // go.POINTS]
+            point, q = i % points, _moduli()[i // points]
             weight = int.from_bytes(weights[8 * point : 8 * point + 8], "little")
             total[i] = (total[i] + sign * weight * value) % q
 
@@ -167,8 +176,9 @@ class Checks:
                     hint="nothing was opened; ask the coordinator why",
                 )
             totals = [sum(values) for values in zip(*(given for _, given, _ in theirs.values()), strict=True)]
+            points = go.limits().points
             right = all(
-                (total - value) % _moduli()[i // go.POINTS] == 0
+                (total - value) % _moduli()[i // points] == 0
                 for i, (total, value) in enumerate(zip(totals, own.sums, strict=True))
             )
             opened = fingerprint.plus(self._points, [pair for _, _, pair in theirs.values()])
@@ -181,9 +191,10 @@ class Checks:
 
     def _split(self, name: str, note: bytes) -> dict[Circle, _Note]:
         due = [circle for circle in self.accounts if name in circle.group]
-        if len(note) != NOTE_BYTES * len(due):
-            raise MessageError(f"{name} compares {len(note)} bytes where {NOTE_BYTES * len(due)} were due")
-        return {circle: _read(note[i * NOTE_BYTES : (i + 1) * NOTE_BYTES]) for i, circle in enumerate(due)}
+        size = note_bytes()
+        if len(note) != size * len(due):
+            raise MessageError(f"{name} compares {len(note)} bytes where {size * len(due)} were due")
+        return {circle: _read(note[i * size : (i + 1) * size]) for i, circle in enumerate(due)}
 
 
 def _read(note: bytes) -> _Note:

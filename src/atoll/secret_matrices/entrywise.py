@@ -60,10 +60,9 @@ class Entries(Basis):
                 (
                     (
                         machine.part(left, cut, everything),
-                        machine.turned(machine.above([machine.part(y, cut, everything) for y in rights])),
+                        machine.transpose(machine.vstack([machine.part(y, cut, everything) for y in rights])),
                     ),
                 ),
-                ring="deep",
                 fraction=self.fraction,
                 bits=bits,
                 name="entries",
@@ -71,7 +70,7 @@ class Entries(Basis):
             for cut in cuts
         ]
         made = await machine.products(jobs)
-        return [machine.above([_diagonal(machine, x, i) for x in made]) for i in range(len(rights))]
+        return [machine.vstack([_diagonal(machine, x, i) for x in made]) for i in range(len(rights))]
 
 
 def _diagonal(machine: Machine, x: Shared, index: int) -> Shared:

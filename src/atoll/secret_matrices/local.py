@@ -17,16 +17,16 @@ from atoll.errors import ParameterError
 from atoll.network import Network, Record
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices.carried import Carried
-from atoll.secret_matrices.machine import (
+from atoll.secret_matrices.coefficients import (
     COEFFICIENT_BITS,
     Coefficient,
     Floats,
-    Group,
-    Machine,
-    Shared,
+    at_grid,
     coefficient_units,
+    public_integers,
     scaled_units,
 )
+from atoll.secret_matrices.machine import Group, Machine, Shared
 from atoll.secret_matrices.messages import (
     EncryptedShare,
     MaskedShare,
@@ -34,7 +34,6 @@ from atoll.secret_matrices.messages import (
     ProductPart,
     ReleasedShare,
 )
-from atoll.secret_matrices.simulated import at_grid, public_integers
 from atoll.study.address import Address
 
 OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
@@ -126,7 +125,7 @@ class ShareHolder(Machine):
         if drop < 0:
             raise ParameterError("a combination cannot invent digits")
         factors = [coefficient_units(c) for c, _ in terms]
-        words = min(go.MAX_WORDS, max(x.share.shape[2] for _, x in terms) + 1)
+        words = min(go.limits().max_words, max(x.share.shape[2] for _, x in terms) + 1)
 
         def step(*shares: Integers) -> Integers:
             return go.combine(shares, factors, drop, words)
@@ -134,10 +133,10 @@ class ShareHolder(Machine):
         constant = partial(_plus_identity, value=scaled_units(identity, out)) if identity else None
         return self._made([x for _, x in terms], step, constant, fraction=out, bits=bits)
 
-    def turned(self, x: Shared) -> Shared:
-        return self._made([x], _turned, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
+    def transpose(self, x: Shared) -> Shared:
+        return self._made([x], _transposed, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
 
-    def beside(self, matrices: Sequence[Shared]) -> Shared:
+    def hstack(self, matrices: Sequence[Shared]) -> Shared:
         widest = max(x.share.shape[2] for x in matrices)
         if len({x.fraction for x in matrices}) > 1:
             raise ParameterError("only matrices of one scale can stand side by side")
@@ -168,7 +167,7 @@ class ShareHolder(Machine):
 
         def step(share: Integers) -> Integers:
             values = (factors * go.to_ints(share) + (1 << (drop - 1))) >> drop
-            return go.from_ints(values, min(go.MAX_WORDS, share.shape[2] + 1))
+            return go.from_ints(values, min(go.limits().max_words, share.shape[2] + 1))
 
         return self._made([x], step, fraction=fraction, bits=bits)
 
@@ -214,7 +213,7 @@ class ShareHolder(Machine):
 
         return self._made([x], step, fraction=x.fraction, bits=x.bits)
 
-    def spread(self, x: Shared) -> Shared:
+    def diag(self, x: Shared) -> Shared:
         at = np.arange(x.shape[0])
 
         def step(share: Integers) -> Integers:
@@ -240,7 +239,7 @@ class ShareHolder(Machine):
             return None
         if x.carried is None:
             return np.asarray(x.share)
-        words = min(go.MAX_WORDS, x.share.shape[2] + 1)
+        words = min(go.limits().max_words, x.share.shape[2] + 1)
         return go.combine([x.share, await x.carried.value()], [1, 1], 0, words)
 
     @abstractmethod
@@ -263,7 +262,7 @@ def _same(share: Integers) -> Integers:
     return share
 
 
-def _turned(share: Integers) -> Integers:
+def _transposed(share: Integers) -> Integers:
     return np.ascontiguousarray(share.transpose(1, 0, 2))
 
 

@@ -10,28 +10,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from atoll.secret_matrices.coefficients import Coefficient, Floats
 
-COEFFICIENT_BITS = 54
-Coefficient = float | Fraction
-
-
-def coefficient_units(value: Coefficient) -> int:
-    """A coefficient in units of 2^-54."""
-    units: int = round(value * 2**COEFFICIENT_BITS)
-    return units
-
-
-def scaled_units(value: Coefficient, fraction: int) -> int:
-    """A coefficient in units of 2^-fraction."""
-    units, drop = coefficient_units(value), COEFFICIENT_BITS - fraction
-    return units << -drop if drop <= 0 else (units + (1 << (drop - 1))) >> drop
+__all__ = [
+    "EVERY_PRECISION",
+    "Coefficient",
+    "Cut",
+    "Floats",
+    "Group",
+    "Job",
+    "Machine",
+    "Precision",
+    "Shared",
+    "concerned",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +66,28 @@ class Shared:
         return replace(self, fraction=fraction, bits=bits, norm_bits=norm, kept={})
 
 
+class Precision(Enum):
+    """How precise the products of a program are: the machine makes one key for each precision.
+
+    A product is of low precision if its fraction, its bound and the bits of its right side are 55 or fewer
+    together. The machine finds out by itself; a program only says beforehand which of the two it has.
+    """
+
+    LOW = "low"
+    HIGH = "high"
+
+
+EVERY_PRECISION = (Precision.LOW, Precision.HIGH)
+
+
+class Cut(NamedTuple):
+    """How a left matrix was cut into blocks and encrypted, for another product to use it as it is."""
+
+    precision: Precision
+    blocks: Any
+    shift: int
+
+
 @dataclass(frozen=True)
 class Job:
     """The sum of the products of the pairs (plus ``plain``), rounded to ``fraction``.
@@ -78,15 +97,13 @@ class Job:
     """
 
     terms: tuple[tuple[Shared, Shared], ...]
-    ring: str
     fraction: int
     bits: int
     name: str
     plain: Shared | None = None
     right_uses: int = 1
-    blocks: Any = None
-    """Blocks and least shift that a left matrix was already encrypted with, to encrypt it once."""
-    least_shift: int = 0
+    cut: Cut | None = None
+    """How the left matrix is encrypted for several products (see :mod:`widths`); None: as suits this one."""
 
 
 Group = frozenset[str]
@@ -104,6 +121,16 @@ class Machine(ABC):
     """What a program may do with secret matrices."""
 
     parties: int
+    precisions: tuple[Precision, ...] = EVERY_PRECISION
+    """Of the products that there are keys for, the lower one first."""
+
+    async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
+        """Make keys for products of these precisions; a machine without keys only remembers them."""
+        self.precisions = tuple(precisions)
+
+    def forget(self, x: Shared) -> None:
+        """Let go of encodings and ciphertexts of a matrix that no later product uses."""
+        x.kept.clear()
 
     @abstractmethod
     def private(
@@ -140,11 +167,11 @@ class Machine(ABC):
         """sum of coefficient times matrix, plus a multiple of the identity, rounded; local."""
 
     @abstractmethod
-    def turned(self, x: Shared) -> Shared:
+    def transpose(self, x: Shared) -> Shared:
         """The transpose."""
 
     @abstractmethod
-    def beside(self, matrices: Sequence[Shared]) -> Shared:
+    def hstack(self, matrices: Sequence[Shared]) -> Shared:
         """Matrices of one scale side by side."""
 
     @abstractmethod
@@ -167,9 +194,9 @@ class Machine(ABC):
     def reshaped(self, x: Shared, shape: tuple[int, int]) -> Shared:
         """The same entries, row by row, in another shape."""
 
-    def above(self, matrices: Sequence[Shared]) -> Shared:
+    def vstack(self, matrices: Sequence[Shared]) -> Shared:
         """Matrices of one scale, one above the other."""
-        return self.turned(self.beside([self.turned(x) for x in matrices]))
+        return self.transpose(self.hstack([self.transpose(x) for x in matrices]))
 
     @abstractmethod
     def trace(self, x: Shared, *, bits: int) -> Shared:
@@ -180,7 +207,7 @@ class Machine(ABC):
         """The diagonal as a column; local."""
 
     @abstractmethod
-    def spread(self, x: Shared) -> Shared:
+    def diag(self, x: Shared) -> Shared:
         """The matrix with this column as its diagonal and zeros elsewhere; local."""
 
     @abstractmethod
@@ -193,7 +220,7 @@ class Machine(ABC):
         The products that made x rounded its two halves differently. That difference is no part of the
         result, and who knows all other roundings could compare it with guesses: so it is never opened.
         """
-        half = self.combine([(0.5, x), (0.5, self.turned(x))], bits=x.bits)
+        half = self.combine([(0.5, x), (0.5, self.transpose(x))], bits=x.bits)
         opened = await self.opened(self.triangle(half), smudge_bits=smudge_bits)
         out = np.empty(x.shape)
         upper = np.triu_indices(x.shape[0])

@@ -47,7 +47,7 @@ async def collected(net: Network, holders: Sequence[Address], own: ReleasedShare
 
 
 def added_up(shares: Sequence[Integers]) -> Integers:
-    words = min(go.MAX_WORDS, max(share.shape[2] for share in shares) + 1)
+    words = min(go.limits().max_words, max(share.shape[2] for share in shares) + 1)
     return go.combine(shares, [1] * len(shares), 0, words)
 
 
@@ -59,7 +59,7 @@ def share_words(message: OpenedShare, step: int, x: Shared) -> Integers:
 
 def check_words(words: np.ndarray[Any, Any], shape: tuple[int, ...]) -> None:
     right = words.dtype == np.uint64 and words.ndim == 3 and words.shape[:2] == shape
-    if not right or words.shape[2] > go.MAX_WORDS:
+    if not right or words.shape[2] > go.limits().max_words:
         raise MessageError("an opened share has the wrong shape")
 
 

@@ -66,9 +66,9 @@ class Basis:
     async def multiply(self, left: Shared, rights: Sequence[Shared], *, bits: int) -> list[Shared]:
         """left times each of rights, in one round."""
         size = rights[0].shape[1]
-        together = self.machine.beside(rights)
+        together = self.machine.hstack(rights)
         out = await self.machine.products(
-            [Job(((left, together),), ring="deep", fraction=self.fraction, bits=bits, name="polynomial")]
+            [Job(((left, together),), fraction=self.fraction, bits=bits, name="polynomial")]
         )
         return [
             self.machine.part(out[0], slice(None), slice(i * size, (i + 1) * size))

@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from atoll.errors import RangeOverflow
-from atoll.secret_matrices.machine import (
+from atoll.secret_matrices.coefficients import (
     COEFFICIENT_BITS,
     Coefficient,
     Floats,
-    Job,
-    Machine,
-    Shared,
+    as_objects,
+    at_grid,
     coefficient_units,
+    public_integers,
     scaled_units,
 )
+from atoll.secret_matrices.machine import Job, Machine, Shared
 
 _ALL = frozenset({"simulated"})
 
@@ -45,7 +46,7 @@ class Simulated(Machine):
         bits: int,
         norm_bits: int | None = None,
     ) -> Shared:
-        return Shared(shape, fraction, bits, _objects(values).reshape(shape), _ALL, norm_bits)
+        return Shared(shape, fraction, bits, as_objects(values).reshape(shape), _ALL, norm_bits)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         self.rounds += 1
@@ -73,14 +74,14 @@ class Simulated(Machine):
         total = sum(coefficient_units(c) * x.share for c, x in terms)
         values = self._rounded(total, COEFFICIENT_BITS + scale - out)
         if identity:
-            values = values + scaled_units(identity, out) * _objects(np.eye(len(values)))
+            values = values + scaled_units(identity, out) * as_objects(np.eye(len(values)))
         self._check("combination", values, out, bits)
         return Shared(values.shape, out, bits, values, _ALL)
 
-    def turned(self, x: Shared) -> Shared:
+    def transpose(self, x: Shared) -> Shared:
         return Shared(x.shape[::-1], x.fraction, x.bits, x.share.T, _ALL)
 
-    def beside(self, matrices: Sequence[Shared]) -> Shared:
+    def hstack(self, matrices: Sequence[Shared]) -> Shared:
         values = np.concatenate([x.share for x in matrices], axis=1)
         return Shared(values.shape, matrices[0].fraction, max(x.bits for x in matrices), values, _ALL)
 
@@ -106,14 +107,14 @@ class Simulated(Machine):
         return Shared(shape, x.fraction, x.bits, x.share.reshape(shape), _ALL)
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
-        return Shared((1, 1), x.fraction, bits, _objects([[int(np.trace(x.share))]]), _ALL)
+        return Shared((1, 1), x.fraction, bits, as_objects([[int(np.trace(x.share))]]), _ALL)
 
     def diagonal(self, x: Shared) -> Shared:
         return Shared((x.shape[0], 1), x.fraction, x.bits, np.diagonal(x.share).reshape(-1, 1), _ALL)
 
-    def spread(self, x: Shared) -> Shared:
+    def diag(self, x: Shared) -> Shared:
         size = x.shape[0]
-        values = _objects(np.eye(size)) * x.share
+        values = as_objects(np.eye(size)) * x.share
         return Shared((size, size), x.fraction, x.bits, values, _ALL)
 
     def triangle(self, x: Shared) -> Shared:
@@ -125,7 +126,7 @@ class Simulated(Machine):
 
     def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
         noise = (self._uniform((self.parties, *x.shape)) - 0.5).sum(axis=0) * 2.0**smudge_bits
-        return Shared(x.shape, x.fraction, x.bits, x.share + _objects(np.rint(noise)), _ALL)
+        return Shared(x.shape, x.fraction, x.bits, x.share + as_objects(np.rint(noise)), _ALL)
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:  # noqa: ARG002
         return self._floats(x, 0)
@@ -144,31 +145,10 @@ class Simulated(Machine):
         if drop == 0:
             return total
         error = np.round((self._uniform((self.parties, *total.shape)) - 0.5).sum(axis=0))
-        return ((total + (1 << (drop - 1))) >> drop) + _objects(error)
+        return ((total + (1 << (drop - 1))) >> drop) + as_objects(error)
 
     def _check(self, name: str, values: Any, fraction: int, bits: int) -> None:
         largest = float(np.abs(values).max() / 2**fraction)
         self.largest[name] = max(self.largest.get(name, 0.0), largest)
         if largest >= 2.0**bits:
             raise RangeOverflow(f"{name}: {largest:.3g} is beyond its bound of 2^{bits}")
-
-
-def public_integers(weights: Floats) -> Any:
-    """A public matrix as integers at the precision of coefficients."""
-    return _objects(np.rint(np.asarray(weights) * 2.0**COEFFICIENT_BITS))
-
-
-def at_grid(values: Floats, fraction: int) -> Any:
-    """A public matrix as integers / 2^fraction."""
-    units = public_integers(values)
-    drop = COEFFICIENT_BITS - fraction
-    return units << -drop if drop <= 0 else (units + (1 << (drop - 1))) >> drop
-
-
-def _objects(values: Any) -> Any:
-    array = np.asarray(values)
-    if array.dtype == object:
-        return array
-    out = np.empty(array.shape, dtype=object)
-    out.ravel()[:] = [int(v) for v in array.ravel()]
-    return out

@@ -8,17 +8,16 @@ from functools import lru_cache
 from math import ceil, isqrt, log2
 
 from atoll.crypto.hazmat.product import (
-    MASK_MARGIN,
-    TRUNCATE_MARGIN,
     Clearing,
     Layout,
     Ring,
     family,
+    limits,
     noise_bits,
     streamed_right,
 )
 from atoll.errors import ParameterError
-from atoll.secret_matrices.machine import Job, Shared
+from atoll.secret_matrices.machine import EVERY_PRECISION, Cut, Job, Machine, Precision, Shared
 
 # What a polynomial costs, relative to each other: encrypting and sending a left one; making, sending and
 # refreshing an output; encoding a right one, which is never sent, to keep it or on the way.
@@ -29,7 +28,25 @@ _PRODUCT_COST = 0.1
 """And of multiplying a left with a right one."""
 _MOST_ROW_BLOCKS = 8
 _MOST_BLOCKS = 4096
-"""Products of blocks that one sum may have; see maxBlocks in go/product."""
+"""Products of blocks that one sum may have: their noise adds up."""
+
+
+_FAMILIES = {Precision.LOW: "wide", Precision.HIGH: "deep"}
+"""The table's families of rings (go/product/table.go); rings of one family share their keys."""
+
+
+def rings_for(precision: Precision) -> tuple[Ring, ...]:
+    """The rings for products of this precision, narrowest first."""
+    return family(_FAMILIES[precision])
+
+
+def widest_ring() -> Ring:
+    """The ring whose moduli begin with those of every other one."""
+    return rings_for(Precision.HIGH)[-1]
+
+
+def _precision_of(ring: Ring) -> Precision:
+    return next(precision for precision, name in _FAMILIES.items() if name == ring.family)
 
 
 @dataclass(frozen=True)
@@ -53,8 +70,9 @@ def layout_for(
     return _cheapest(ring, rows, inner, cols, right_uses)[1]
 
 
-def effort(ring: Ring, rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float) -> float:
-    """What such products cost a party, compared with others."""
+def effort(rows: int, inner: tuple[int, ...], cols: tuple[int, ...], right_uses: float) -> float:
+    """What such products of low precision cost a party, compared with others."""
+    ring = rings_for(Precision.LOW)[0]
     encoding = _cheapest(ring, rows, inner, cols, right_uses)[0]
     return encoding + _PRODUCT_COST * rows * max(inner) * max(cols) / ring.degree
 
@@ -92,69 +110,93 @@ def _even_parts(size: int) -> list[int]:
     return sorted({ceil(size / parts) for parts in range(1, root + 1)} | set(range(1, root + 1)))
 
 
-def plan_for(parties: int, job: Job, *, spare: int = 0) -> Widths:
-    """The cheapest ring of the family that holds the product, with shifts, truncation and masks.
+def plan_for(
+    parties: int, job: Job, *, spare: int = 0, precisions: Sequence[Precision] = EVERY_PRECISION
+) -> Widths:
+    """The cheapest ring that holds the product, with shifts, truncation and masks.
 
-    ``spare`` bits are shifted beyond what this product needs, for others with the same left side.
+    ``spare`` bits are shifted beyond what this product needs, for others with the same left side. There are
+    keys for these ``precisions`` only.
     """
-    rings = family(job.ring)
-    plans = (_widths(ring, parties, job, spare) for ring in rings)
-    for plan in plans:
-        if plan.clearing.mask_bits + parties.bit_length() <= plan.ring.log_q:
+    wanted = precisions if job.cut is None else (job.cut.precision,)
+    rings = [ring for precision in wanted for ring in rings_for(precision)]
+    for ring in rings:
+        needed = _least_bits(ring, parties, job)
+        if needed > ring.log_q:
+            continue
+        try:
+            plan = _widths(ring, parties, job, spare)
+        except ParameterError:  # no blocks fit it
+            if ring == rings[-1]:
+                raise
+            continue
+        needed = plan.clearing.mask_bits + parties.bit_length()
+        if needed <= ring.log_q:
             return plan
     raise ParameterError(
-        f"{job.name}: a product needs {plan.clearing.mask_bits + parties.bit_length()} bits, "
-        f"the widest {job.ring!r} ring has {rings[-1].log_q:.0f}",
-        hint="fewer fractional bits, or the deeper rings",
+        f"{job.name}: a product needs {needed} bits, the widest ring has {rings[-1].log_q:.0f}",
+        hint="fewer fractional bits, or smaller bounds",
     )
 
 
-def fitting(parties: int, job: Job) -> Job:
-    """The job in the wide ring if that holds it, else in the deep ones."""
-    try:
-        plan_for(parties, job)
-    except ParameterError:
-        return replace(job, ring="deep")
-    return job
+def _least_bits(ring: Ring, parties: int, job: Job) -> int:
+    """What the product needs however it is cut: most rings are told from that alone."""
+    right = max(
+        y.fraction + min(y.bits, y.bits if y.norm_bits is None else y.norm_bits) for _, y in job.terms
+    )
+    noise = noise_bits(ring, parties, max(1, right)) + limits().truncate_margin
+    return noise + job.fraction + job.bits + limits().mask_margin + parties.bit_length()
 
 
-def fitting_all(parties: int, jobs: Sequence[Job]) -> list[Job]:
-    """Jobs with one left side in one ring, with blocks and a shift that serve all: it is encrypted once.
+def cut_for(machine: Machine, job: Job, *, spare: int = 0) -> Cut:
+    """How this product's left side is cut, for others with the same one."""
+    plan = plan_for(machine.parties, job, spare=spare, precisions=machine.precisions)
+    return Cut(_precision_of(plan.ring), plan.layouts[0], min(plan.shifts))
+
+
+def with_one_left(machine: Machine, jobs: Sequence[Job]) -> list[Job]:
+    """Jobs with one left side, in one ring, with blocks and a shift that serve all: it is encrypted once.
 
     The left side may have parts: then every job has a term for each of them.
     """
     left, cols = jobs[0].terms[0][0], tuple(job.terms[0][1].shape[1] for job in jobs)
     inner = tuple(x.shape[1] for x, _ in jobs[0].terms)
-    for name in ("wide", "deep"):
-        blocks = layout_for(family(name)[0], left.shape[0], inner, cols, jobs[0].right_uses)
-        cut = [replace(job, ring=name, blocks=blocks) for job in jobs]
+    for precision in machine.precisions:
+        blocks = layout_for(rings_for(precision)[0], left.shape[0], inner, cols, jobs[0].right_uses)
+        cut = Cut(precision, blocks, 0)
         try:
-            shift = max(plan_for(parties, job).shifts[0] for job in cut)
-            cut = [replace(job, least_shift=shift) for job in cut]
-            for job in cut:
-                plan_for(parties, job)
+            plans = [plan_for(machine.parties, replace(job, cut=cut)) for job in jobs]
+            cut = cut._replace(shift=max(min(plan.shifts) for plan in plans))
+            made = [replace(job, cut=cut) for job in jobs]
+            for job in made:
+                plan_for(machine.parties, job)
         except ParameterError:
-            if name == "deep":
+            if precision == machine.precisions[-1]:
                 raise
             continue
-        break
-    return cut
+        return made
+    raise AssertionError("a machine has keys of one precision at least")
 
 
 def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
     terms, fraction, bits = job.terms, job.fraction, job.bits
     left, right = terms[0]
     inner = tuple(x.shape[1] for x, _ in terms)
-    first = job.blocks or layout_for(ring, left.shape[0], inner, (right.shape[1],), job.right_uses)
+    first = (
+        job.cut.blocks
+        if job.cut
+        else layout_for(ring, left.shape[0], inner, (right.shape[1],), job.right_uses)
+    )
     blocks = (first.block_rows, first.block_inner, first.block_cols)
     layouts = tuple(Layout(x.shape[0], x.shape[1], y.shape[1], *blocks) for x, y in terms)
     scale = max(x.fraction + y.fraction for x, y in terms)
     right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
     # The truncation drops shift + scale - fraction bits, which must hide the noise.
-    least = noise_bits(ring, parties, right_bits) + TRUNCATE_MARGIN
-    shift = max(job.least_shift, least + fraction - scale + spare)
+    least = noise_bits(ring, parties, right_bits) + limits().truncate_margin
+    shift = max(job.cut.shift if job.cut else 0, least + fraction - scale + spare)
     value_bits = scale + shift + bits
-    clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, value_bits + MASK_MARGIN)
+    mask_bits = value_bits + limits().mask_margin
+    clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, mask_bits)
     shifts = tuple(shift + scale - x.fraction - y.fraction for x, y in terms)
     return Widths(ring, layouts, shifts, clearing)
 

@@ -1,45 +1,80 @@
 """Encrypted matrix times everybody's own matrix, and the clearing refresh, on the Go library.
 
 Hazardous material: every rule about what may be sent twice, opened or combined stands with the caller
-(:mod:`atoll.protocols.pca.sfpca`). A common seed is used for one matrix and one key only; a party calls
+(:mod:`atoll.secret_matrices`). A common seed is used for one matrix and one key only; a party calls
 :meth:`Secret.refresh` for one ciphertext once.
 
-Matrices are exact integers: arrays of shape ``(rows, columns, words)``, two's complement, least
-significant word first. What is random is a function of a 32-byte seed that the caller drew and recorded.
+Matrices are exact integers (:mod:`integers`), rings those of one table (:mod:`rings`). What is random is a
+function of a 32-byte seed that the caller drew and recorded.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
-from functools import cache
-from math import ceil
-from typing import Any, Final
+from dataclasses import astuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from atoll.crypto.hazmat import golib
-from atoll.errors import ParameterError, RangeOverflow
+from atoll.crypto.hazmat.integers import (
+    Integers,
+    combine,
+    empty,
+    from_ints,
+    matrix_in,
+    smudge,
+    to_ints,
+    widened,
+)
+from atoll.crypto.hazmat.rings import (
+    KEPT_RIGHT_BYTES,
+    VECTOR_VARIABLE,
+    Clearing,
+    Layout,
+    Limits,
+    Ring,
+    family,
+    limits,
+    noise_bits,
+    rings,
+    streamed_right,
+    vector_path,
+    vector_paths,
+)
 
-Integers = npt.NDArray[np.uint64]
-
-MASK_MARGIN: Final = 64
-TRUNCATE_MARGIN: Final = 60
-MAX_PARTIES: Final = 64
-MAX_WORDS: Final = 8
-POINTS: Final = 2
-"""Fingerprints of a message modulo each modulus: together they are met by chance once in 2^80 tries."""
-KEPT_RIGHT_BYTES: Final = 1 << 23
-VECTOR_VARIABLE: Final = "ATOLL_VECTOR"
-_MODULUS_BITS: Final = 52
+__all__ = [
+    "KEPT_RIGHT_BYTES",
+    "VECTOR_VARIABLE",
+    "Ciphertext",
+    "Clearing",
+    "Fingerprint",
+    "Integers",
+    "Layout",
+    "Limits",
+    "ProductSum",
+    "PublicKey",
+    "Right",
+    "Ring",
+    "Secret",
+    "assemble",
+    "clear_total",
+    "combine",
+    "family",
+    "from_ints",
+    "limits",
+    "multiply",
+    "noise_bits",
+    "rings",
+    "smudge",
+    "streamed_right",
+    "to_ints",
+    "vector_path",
+    "vector_paths",
+    "widened",
+]
 
 golib.declare("""
-int32_t atoll_vector_path(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
-int32_t atoll_vector_paths(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
-int32_t atoll_product_table(uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
-int32_t atoll_product_noise_bits(uint32_t, uint32_t, uint32_t, uint64_t*, char*, uint64_t);
 int32_t atoll_product_secret(uint32_t, uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
 int32_t atoll_product_key_share(uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
     char*, uint64_t);
@@ -55,7 +90,7 @@ int32_t atoll_product_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint8_
 int32_t atoll_product_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_streamed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
     char*, uint64_t);
-int32_t atoll_product_turned_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
+int32_t atoll_product_transposed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
     char*, uint64_t);
 int32_t atoll_product_multiply(uint64_t, uint64_t*, uint64_t*, uint64_t, uint64_t*, uint64_t*, uint32_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
@@ -71,128 +106,7 @@ int32_t atoll_product_fingerprint_of(uint64_t, uint32_t, uint8_t*, uint64_t, uin
     char*, uint64_t);
 int32_t atoll_product_refresh(uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, uint8_t*, uint64_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
-int32_t atoll_product_combine(uint64_t**, uint64_t, uint64_t*, int64_t*, uint32_t, uint64_t*, uint64_t*,
-    char*, uint64_t);
-int32_t atoll_product_smudge(uint64_t*, uint64_t*, uint32_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
-    uint64_t*, char*, uint64_t);
 """)
-
-
-@dataclass(frozen=True)
-class Ring:
-    """A row of the parameter table of go/product."""
-
-    index: int
-    name: str
-    family: str
-    degree: int
-    limbs: int
-    log_q: float
-    max_log_q: float
-    security: int
-    poly_size: int
-    moduli: tuple[int, ...]
-
-    def residues_size(self, count: int) -> int:
-        """Bytes of so many values modulo Q."""
-        return self.limbs * ((count * _MODULUS_BITS + 7) // 8)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a product is cut into blocks of one polynomial each; see go/product/layout.go."""
-
-    rows: int
-    inner: int
-    cols: int
-    block_rows: int
-    block_inner: int
-    block_cols: int
-
-    @property
-    def left_polys(self) -> int:
-        """Polynomials of the encrypted side."""
-        return ceil(self.rows / self.block_rows) * ceil(self.inner / self.block_inner)
-
-    @property
-    def right_polys(self) -> int:
-        """Polynomials of the side in the clear."""
-        return ceil(self.inner / self.block_inner) * ceil(self.cols / self.block_cols)
-
-    @property
-    def out_polys(self) -> int:
-        """Ciphertexts of the product."""
-        return ceil(self.rows / self.block_rows) * ceil(self.cols / self.block_cols)
-
-
-@dataclass(frozen=True)
-class Clearing:
-    """The declared bounds of a refresh, and the widths that follow; the Go library checks them."""
-
-    parties: int
-    value_bits: int
-    right_bits: int
-    truncate: int
-    mask_bits: int
-
-    @property
-    def share_words(self) -> int:
-        """Words per integer of the shares that the refresh makes."""
-        return (self.mask_bits - self.truncate + MAX_PARTIES.bit_length() + 1) // 64 + 1
-
-
-def vector_paths() -> tuple[str, ...]:
-    """The ways to compute that this machine has, the fastest first; see go/vector."""
-    return tuple(_name("atoll_vector_paths").split(","))
-
-
-@cache
-def vector_path() -> str:
-    """The way that is taken: the fastest one, or that which the variable ``ATOLL_VECTOR`` names.
-
-    It is chosen once, when the library is first used; messages are the same bytes on all of them.
-    """
-    try:
-        return _name("atoll_vector_path")
-    except ParameterError as problem:
-        raise ParameterError(
-            problem.message, hint=f"leave {VECTOR_VARIABLE} out, or set it to auto"
-        ) from problem
-
-
-def _name(function: str) -> str:
-    length = golib.ffi.new("uint64_t*")
-    room, pointer, size = golib.bytes_out(64)
-    golib.call(function, pointer, size, length)
-    return room[: int(length[0])].tobytes().decode()
-
-
-@cache
-def rings() -> dict[str, Ring]:
-    """The parameter table by name; see go/product/table.go."""
-    vector_path()  # its error says what to do
-    length = golib.ffi.new("uint64_t*")
-    golib.call("atoll_product_table", golib.ffi.NULL, 0, length)
-    room = golib.bytes_out(int(length[0]))
-    golib.call("atoll_product_table", *room[1:], length)
-    rows: list[dict[str, Any]] = json.loads(room[0].tobytes())
-    return {
-        row["name"]: Ring(index=index, **(row | {"moduli": tuple(row["moduli"])}))
-        for index, row in enumerate(rows)
-    }
-
-
-def family(name: str) -> tuple[Ring, ...]:
-    """The rings that share one key, narrowest first: "wide" for data, "deep" for high precision."""
-    return tuple(ring for ring in rings().values() if ring.family == name)
-
-
-@cache
-def noise_bits(ring: Ring, parties: int, right_bits: int) -> int:
-    """A bound on the noise of a product whose right side has a Frobenius norm below 2^right_bits."""
-    bits = golib.ffi.new("uint64_t*")
-    golib.call("atoll_product_noise_bits", ring.index, parties, right_bits, bits)
-    return int(bits[0])
 
 
 class _Object:
@@ -236,7 +150,7 @@ class Secret(_Object):
         golib.call(
             "atoll_product_encrypt",
             self.number,
-            *_matrix(x),
+            *matrix_in(x),
             limit,
             shift,
             _sizes(layout),
@@ -251,7 +165,7 @@ class Secret(_Object):
     ) -> tuple[memoryview, Integers]:
         """The masked decryption share to send, and this party's share of the truncated result."""
         message = golib.bytes_out(self.ring.residues_size(layout.rows * layout.cols))
-        share = _empty(layout.rows, layout.cols, clearing.share_words)
+        share = empty(layout.rows, layout.cols, clearing.share_words)
         golib.call(
             "atoll_product_refresh",
             self.number,
@@ -261,7 +175,7 @@ class Secret(_Object):
             *golib.bytes_in(seed),
             *golib.bytes_in(domain),
             *message[1:],
-            *_matrix(share),
+            *matrix_in(share),
         )
         return message[0].data, share
 
@@ -314,17 +228,12 @@ class Right(_Object):
         self.streamed = streamed_right(ring, layout) if streamed is None else streamed
         opener, across = "atoll_product_right", x.transpose(1, 0, 2)
         if self.streamed and across.flags.c_contiguous and not x.flags.c_contiguous:
-            opener, x = "atoll_product_turned_right", across
+            opener, x = "atoll_product_transposed_right", across
         elif self.streamed:
             opener = "atoll_product_streamed_right"
         x = np.ascontiguousarray(x)
         self._source = x if self.streamed else None
-        self._handle = golib.Handle(opener, ring.index, *_matrix(x), limit, _sizes(layout))
-
-
-def streamed_right(ring: Ring, layout: Layout) -> bool:
-    """Whether an encoded right side is too large to be kept."""
-    return layout.right_polys * ring.degree * ring.limbs * 8 > KEPT_RIGHT_BYTES
+        self._handle = golib.Handle(opener, ring.index, *matrix_in(x), limit, _sizes(layout))
 
 
 def assemble(
@@ -332,7 +241,7 @@ def assemble(
 ) -> memoryview:
     """The coordinator's part: add up everybody's encryption and its own, public share."""
     out = golib.bytes_out(layout.left_polys * ring.poly_size)
-    matrix = (golib.ffi.NULL, golib.ffi.NULL) if public is None else _matrix(public)
+    matrix = (golib.ffi.NULL, golib.ffi.NULL) if public is None else matrix_in(public)
     golib.call(
         "atoll_product_assemble",
         ring.index,
@@ -358,7 +267,7 @@ def multiply(
     layout = terms[0][1].layout
     lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
     rights = golib.ffi.new("uint64_t[]", [right.number for _, right in terms])
-    matrix = (golib.ffi.NULL, golib.ffi.NULL) if plain is None else _matrix(plain)
+    matrix = (golib.ffi.NULL, golib.ffi.NULL) if plain is None else matrix_in(plain)
     size = key.ring.residues_size(layout.rows * layout.cols) + layout.out_polys * key.ring.poly_size
     out = golib.bytes_out(size)
     golib.call(
@@ -400,8 +309,8 @@ class ProductSum(_Object):
 
     def clear(self, clearing: Clearing) -> Integers:
         """The masked values, truncated: the coordinator's share of the result."""
-        out = _empty(self.layout.rows, self.layout.cols, clearing.share_words)
-        golib.call("atoll_product_sum_clear", self.number, _sizes(clearing), *_matrix(out))
+        out = empty(self.layout.rows, self.layout.cols, clearing.share_words)
+        golib.call("atoll_product_sum_clear", self.number, _sizes(clearing), *matrix_in(out))
         return out
 
     def total(self) -> memoryview:
@@ -413,14 +322,14 @@ class ProductSum(_Object):
 
 def clear_total(ring: Ring, layout: Layout, total: golib.Buffer, clearing: Clearing) -> Integers:
     """The public share of a result, from the masked values as :meth:`ProductSum.total` gave them."""
-    out = _empty(layout.rows, layout.cols, clearing.share_words)
+    out = empty(layout.rows, layout.cols, clearing.share_words)
     golib.call(
         "atoll_product_clear_total",
         ring.index,
         _sizes(layout),
         *golib.bytes_in(total),
         _sizes(clearing),
-        *_matrix(out),
+        *matrix_in(out),
     )
     return out
 
@@ -433,7 +342,7 @@ class Fingerprint(_Object):
 
     def of(self, ring: Ring, message: golib.Buffer, count: int) -> list[int]:
         """Two residues modulo each modulus, of a message of ``count`` packed residues per limb and block."""
-        out = np.empty(POINTS * ring.limbs, dtype=np.uint64)
+        out = np.empty(limits().points * ring.limbs, dtype=np.uint64)
         golib.call(
             "atoll_product_fingerprint_of",
             self.number,
@@ -443,95 +352,6 @@ class Fingerprint(_Object):
             *golib.words_out(out),
         )
         return [int(value) for value in out]
-
-
-def combine(matrices: Sequence[Integers], coefficients: Sequence[int], shift: int, words: int) -> Integers:
-    """round(sum of coefficients times matrices / 2^shift), entry by entry."""
-    widest = max(matrix.shape[2] for matrix in matrices)
-    same = [widened(matrix, widest) for matrix in matrices]
-    kept = [golib.words_in(matrix)[0] for matrix in same]
-    rows, cols, _ = same[0].shape
-    out = _empty(rows, cols, words)
-    golib.call(
-        "atoll_product_combine",
-        golib.ffi.new("uint64_t*[]", kept),
-        len(same),
-        golib.ffi.new("uint64_t[3]", list(same[0].shape)),
-        golib.ffi.new("int64_t[]", list(coefficients)),
-        shift,
-        *_matrix(out),
-    )
-    return out
-
-
-def smudge(x: Integers, width: int, seed: bytes, domain: bytes) -> Integers:
-    """Every entry plus an integer uniform in [-2^(width-1), 2^(width-1))."""
-    x = np.ascontiguousarray(x)
-    out = np.empty_like(x)
-    golib.call(
-        "atoll_product_smudge",
-        *_matrix(x),
-        width,
-        *golib.bytes_in(seed),
-        *golib.bytes_in(domain),
-        golib.words_out(out)[0],
-    )
-    return out
-
-
-def from_ints(values: npt.ArrayLike, words: int) -> Integers:
-    """A matrix of Python integers (or int64) as words; too large ones are a RangeOverflow.
-
-    Of int64 the words may be a view, also of a transpose.
-    """
-    array = np.asarray(values)
-    if array.ndim != 2:
-        raise ParameterError(f"a matrix has two dimensions. Got {array.ndim}.")
-    if array.dtype == np.int64 and words == 1 and (array.flags.c_contiguous or array.flags.f_contiguous):
-        return array.view(np.uint64)[:, :, None]
-    if array.dtype != object:
-        narrow = np.ascontiguousarray(array, dtype=np.int64)
-        return widened(narrow.view(np.uint64).reshape(*narrow.shape, 1), words)
-    try:
-        data = b"".join(int(value).to_bytes(8 * words, "little", signed=True) for value in array.flat)
-    except OverflowError as problem:
-        raise RangeOverflow(f"an integer does not fit {words} words") from problem
-    return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(*array.shape, words)
-
-
-def to_ints(x: Integers) -> npt.NDArray[np.object_]:
-    """The words as a matrix of Python integers."""
-    rows, cols, words = x.shape
-    data = np.ascontiguousarray(x).astype("<u8").tobytes()
-    step = 8 * words
-    values = [int.from_bytes(data[i : i + step], "little", signed=True) for i in range(0, len(data), step)]
-    out = np.empty(rows * cols, dtype=object)
-    out[:] = values
-    return out.reshape(rows, cols)
-
-
-def widened(x: Integers, words: int) -> Integers:
-    """The same integers in more words."""
-    if x.shape[2] == words:
-        return np.ascontiguousarray(x)
-    if x.shape[2] > words:
-        raise ParameterError(f"integers of {x.shape[2]} words do not fit {words}")
-    out = _empty(x.shape[0], x.shape[1], words)
-    out[:, :, : x.shape[2]] = x
-    sign = np.ascontiguousarray(x[:, :, -1]).view(np.int64) >> 63
-    out[:, :, x.shape[2] :] = sign.view(np.uint64)[:, :, None]
-    return out
-
-
-def _empty(rows: int, cols: int, words: int) -> Integers:
-    return np.empty((rows, cols, words), dtype=np.uint64)
-
-
-def _matrix(x: Integers) -> tuple[Any, Any]:
-    if x.dtype != np.uint64 or x.ndim != 3:
-        raise ParameterError(f"a matrix is a (rows, columns, words) array of uint64. Got {x.shape}.")
-    # The pointer keeps what it points to alive.
-    return golib.words_in(np.ascontiguousarray(x))[0], golib.ffi.new("uint64_t[3]", list(x.shape))
 
 
 def _sizes(numbers: Layout | Clearing) -> Any:

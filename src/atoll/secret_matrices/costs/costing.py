@@ -1,6 +1,6 @@
 """What the steps of a run cost the roles: processor seconds by the machine's rates, and memory.
 
-Named after the real steps (:mod:`parties`, :mod:`holder`, :mod:`openings`), one method each.
+Named after the real steps (:mod:`party`, :mod:`local`, :mod:`openings`), one method each.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Costing:
         self.rates, self.effort = rates, effort
         self.parties = len(effort.providers)
         self.memories = [Memory() for _ in range(self.parties)]
-        self.hub_memory = Memory()
+        self.coordinator_memory = Memory()
 
     def _ring(self, ring: Ring) -> RingRates:
         return self.rates.rings[ring.name]
@@ -128,7 +128,7 @@ class Costing:
             seconds += encoded
             self.effort.provider(encoded, width=polys, who=carrier)
         self.effort.coordinator(seconds + self.rates.python.step, width=polys)
-        self.hub_memory.touch((parts + 1) * polys * ring.poly_size + words_size(ring, polys))
+        self.coordinator_memory.touch((parts + 1) * polys * ring.poly_size + words_size(ring, polys))
 
     def read(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Held]:
         """Those who multiply with a ciphertext expand it, and keep it."""
@@ -181,8 +181,8 @@ class Costing:
         self.effort.coordinator(each * senders, width=y.out_polys)
         self.effort.coordinator(rates.second * y.out_polys + self.rates.python.step, width=y.out_polys)
         message = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
-        self.hub_memory.touch(senders * message)
-        return self.hub_memory.hold(words_size(ring, y.out_polys))
+        self.coordinator_memory.touch(senders * message)
+        return self.coordinator_memory.hold(words_size(ring, y.out_polys))
 
     def refresh(self, plan: Widths, who: Sequence[int]) -> None:
         """Providers mask their decryption shares; the message is hashed into the masks' domain."""

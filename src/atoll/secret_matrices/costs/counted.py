@@ -8,19 +8,30 @@ from typing import Any
 import numpy as np
 
 from atoll.crypto.hazmat import product as go
-from atoll.secret_matrices.checks import NOTE_BYTES, Circle
+from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Costing, Held
 from atoll.secret_matrices.costs.rates import shipped
 from atoll.secret_matrices.costs.timing import Effort
 from atoll.secret_matrices.courses import lefts, to_encrypt
-from atoll.secret_matrices.machine import Coefficient, Floats, Group, Job, Machine, Shared, concerned
-from atoll.secret_matrices.widths import Widths, plan_for
+from atoll.secret_matrices.machine import (
+    EVERY_PRECISION,
+    Coefficient,
+    Floats,
+    Group,
+    Job,
+    Machine,
+    Precision,
+    Shared,
+    concerned,
+)
+from atoll.secret_matrices.widths import Widths, plan_for, rings_for
 
 _FRAME = 40
 """Bytes of a message beside its body."""
 TOPIC = 100
 """Of what names a comparison, and its digest."""
-HUB = "coordinator"
+_SEED = 32
+COORDINATOR = "coordinator"
 
 
 class Counted(Machine):
@@ -31,8 +42,8 @@ class Counted(Machine):
         self.lines = self.costing.effort.timelines
         self.providers = tuple(providers)
         self.parties = len(providers)
-        self.everybody = frozenset({HUB, *providers})
-        self.messages = self.hub_bytes = 0
+        self.everybody = frozenset({COORDINATOR, *providers})
+        self.messages = self.coordinator_bytes = 0
         self.sent = dict.fromkeys(self.providers, 0)
         # What providers compare before the next opening: groups of products, and masked totals by carrier.
         self._circles: dict[Circle, None] = {}
@@ -42,7 +53,7 @@ class Counted(Machine):
         self.deepest = 0
         """The longest chain of messages that ends at any receiver of an output."""
         # The longest chain of messages that ends at the coordinator, and at each provider.
-        self.hub_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
+        self.coordinator_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
         self._opened_numbers = [total, 0.0]  # total variance; tau
 
     # ---- messages ----
@@ -58,21 +69,21 @@ class Counted(Machine):
         self.messages += len(names)
         for name in names:
             self.sent[name] += size + _FRAME
-        self.hub_depth = max(self.hub_depth, *(self.depths[name] + 1 for name in names))
+        self.coordinator_depth = max(self.coordinator_depth, *(self.depths[name] + 1 for name in names))
         self.costing.gathered(size + _FRAME, self._indices(names))
 
     def broadcast(self, size: int, receivers: Iterable[str] | None = None) -> None:
         """A message of the coordinator to every provider, or to some."""
         names = list(self.providers if receivers is None else receivers)
         self.messages += len(names)
-        self.hub_bytes += len(names) * (size + _FRAME)
-        self.deepen(names, self.hub_depth + 1)
+        self.coordinator_bytes += len(names) * (size + _FRAME)
+        self.deepen(names, self.coordinator_depth + 1)
         self.costing.broadcast(size + _FRAME, self._indices(names))
 
     @property
     def depth(self) -> int:
         """The longest chain of messages so far."""
-        return max(self.hub_depth, *self.depths.values())
+        return max(self.coordinator_depth, *self.depths.values())
 
     def deepen(self, names: Iterable[str], depth: int) -> None:
         """A chain of this length reached some providers."""
@@ -102,7 +113,7 @@ class Counted(Machine):
         self._settled = []
         most = max(sum(name in circle.group for circle in self._circles) for name in self.providers)
         self._circles = {}
-        self.compared(most * NOTE_BYTES + TOPIC)
+        self.compared(most * note_bytes() + TOPIC)
 
     def _begin(self, groups: Sequence[Group]) -> None:
         self._settled, self._pending, self._news = self._settled + self._pending, [], True
@@ -122,6 +133,17 @@ class Counted(Machine):
 
     # ---- the machine ----
 
+    async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
+        """Seeds, commitments and key parts."""
+        await super().set_up(precisions)
+        keys = sum(rings_for(one)[-1].poly_size for one in precisions)
+        self.gathered(_SEED)
+        self.broadcast((_SEED + 2) * self.parties)
+        self.costing.keys()
+        self.compared(2 * _SEED + TOPIC)
+        self.gathered(keys)
+        self.broadcast(keys * (self.parties - 1))
+
     def private(
         self,
         owner: str | None,
@@ -131,13 +153,16 @@ class Counted(Machine):
         bits: int,
         norm_bits: int | None = None,
     ) -> Shared:
-        holders = frozenset({owner}) if owner else self.everybody - {HUB}
+        holders = frozenset({owner}) if owner else self.everybody - {COORDINATOR}
         self.costing.own(shape[0] * shape[1], fraction + bits, self._indices(holders))
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(frozenset(self.providers), job) for job in jobs]
-        plans = [plan_for(len(group), job) for job, group in zip(jobs, groups, strict=True)]
+        plans = [
+            plan_for(len(group), job, precisions=self.precisions)
+            for job, group in zip(jobs, groups, strict=True)
+        ]
         self._begin(groups)
         self._encrypt(jobs, plans, groups)
         sums = []
@@ -160,7 +185,7 @@ class Counted(Machine):
                 j.fraction,
                 j.bits,
                 p.clearing.share_words,
-                group | {HUB},
+                group | {COORDINATOR},
                 carrier=carrier,
                 carried=depth,
             )
@@ -172,9 +197,14 @@ class Counted(Machine):
         y = plan.layouts[0]
         size, carrier = plan.ring.residues_size(y.rows * y.cols), self._carrier(group)
         self.messages += 1
-        self.hub_bytes += size + _FRAME
-        self._pending.append((carrier, self.hub_depth + 1))
+        self.coordinator_bytes += size + _FRAME
+        self._pending.append((carrier, self.coordinator_depth + 1))
         self.costing.clear(plan, len(group), self._indices([carrier]))
+
+    def _needed(self, x: Shared) -> None:
+        """The carrier waits for its masked total, where it multiplies or opens it."""
+        if x.carrier is not None and x.carried is not None:
+            self.deepen([x.carrier], x.carried)
 
     def _account(self, size: int, who: Iterable[str]) -> None:
         self.costing.fingerprint(size, self._indices(who))
@@ -190,8 +220,11 @@ class Counted(Machine):
         for left in wanted:
             x, ring, y, group = left.matrix, left.ring, left.layout, left.group
             size = y.left_polys * ring.poly_size
-            self.costing.assemble(ring, y, len(group), HUB in x.holders, self._indices([x.carrier or ""]))
+            self.costing.assemble(
+                ring, y, len(group), COORDINATOR in x.holders, self._indices([x.carrier or ""])
+            )
             self.broadcast(size, left.readers)
+            self._needed(x)
             self._account(size, group)
             self._account(size, left.readers)
             self.costing.digest(size, self._indices(left.readers))
@@ -201,6 +234,7 @@ class Counted(Machine):
         """Everybody's products, and their sum at the coordinator."""
         y, ring, plain = plan.layouts[0], plan.ring, job.plain
         for (x, right), left in zip(job.terms, lefts(job, plan, group), strict=True):
+            self._needed(right)
             who, layout = self._indices(right.holders), left.layout
             readers = x.kept[left.key]
             if not readers:
@@ -210,6 +244,7 @@ class Counted(Machine):
                 right.kept[key] = self.costing.encode(ring, layout, who)
             self.costing.multiply(ring, layout, who)
         if plain is not None:
+            self._needed(plain)
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
         senders = self._senders(job)
         self.costing.randomise(plan, self._indices(senders))
@@ -229,7 +264,7 @@ class Counted(Machine):
         holders = frozenset().union(*(x.holders for x in matrices))
         carrier = next((x.carrier for x in matrices if x.carrier), self.providers[0] if constant else None)
         if constant:
-            holders |= {HUB, str(carrier)}
+            holders |= {COORDINATOR, str(carrier)}
         depth = max((x.carried for x in matrices if x.carried is not None), default=None)
         public.setdefault("shape", matrices[0].shape)
         public.setdefault("share", matrices[0].share)
@@ -246,16 +281,16 @@ class Counted(Machine):
     ) -> Shared:
         first = terms[0][1]
         self.costing.combine(first.shape[0] * first.shape[1], len(terms), bool(identity))
-        words = min(go.MAX_WORDS, max(x.share for _, x in terms) + 1)
+        words = min(go.limits().max_words, max(x.share for _, x in terms) + 1)
         out = first.fraction if fraction is None else fraction
         matrices = [x for _, x in terms]
         return self._made(matrices, bool(identity), fraction=out, bits=bits, share=words)
 
-    def turned(self, x: Shared) -> Shared:
+    def transpose(self, x: Shared) -> Shared:
         shape = x.shape[::-1]
         return self._made([x], shape=shape, fraction=x.fraction, bits=x.bits, norm_bits=x.norm_bits)
 
-    def beside(self, matrices: Sequence[Shared]) -> Shared:
+    def hstack(self, matrices: Sequence[Shared]) -> Shared:
         shape = (matrices[0].shape[0], sum(x.shape[1] for x in matrices))
         words, bits = max(x.share for x in matrices), max(x.bits for x in matrices)
         return self._made(matrices, shape=shape, fraction=matrices[0].fraction, bits=bits, share=words)
@@ -270,7 +305,7 @@ class Counted(Machine):
 
     def weighted(self, x: Shared, weights: Floats, *, fraction: int, bits: int) -> Shared:  # noqa: ARG002
         self.costing.weighted(x.shape[0] * x.shape[1])
-        return self._made([x], fraction=fraction, bits=bits, share=min(go.MAX_WORDS, x.share + 1))
+        return self._made([x], fraction=fraction, bits=bits, share=min(go.limits().max_words, x.share + 1))
 
     def plus_public(self, x: Shared, values: Floats) -> Shared:  # noqa: ARG002
         self.costing.plus_public(x.shape[0] * x.shape[1])
@@ -286,7 +321,7 @@ class Counted(Machine):
     def diagonal(self, x: Shared) -> Shared:
         return self._made([x], shape=(x.shape[0], 1), fraction=x.fraction, bits=x.bits)
 
-    def spread(self, x: Shared) -> Shared:
+    def diag(self, x: Shared) -> Shared:
         return self._made([x], shape=(x.shape[0], x.shape[0]), fraction=x.fraction, bits=x.bits)
 
     def triangle(self, x: Shared) -> Shared:
@@ -297,8 +332,7 @@ class Counted(Machine):
 
     def _before_opening(self, x: Shared, *, last: bool = False) -> None:
         self.check(last=last)
-        if x.carrier is not None and x.carried is not None:
-            self.deepen([x.carrier], x.carried)
+        self._needed(x)
 
     async def opened_symmetric(self, x: Shared, *, smudge_bits: int) -> Floats:
         await super().opened_symmetric(x, smudge_bits=smudge_bits)
@@ -336,8 +370,8 @@ class Counted(Machine):
         before = dict(self.depths)
         for name in to:
             self.deepen([name], max(depth for other, depth in before.items() if other != name) + 1)
-        if HUB in receivers:
-            self.hub_depth = max(self.hub_depth, *(depth + 1 for depth in before.values()))
+        if COORDINATOR in receivers:
+            self.coordinator_depth = max(self.coordinator_depth, *(depth + 1 for depth in before.values()))
         if receivers:
             self.deepest = max(self.deepest, *(depth + 1 for depth in before.values()))
         for line in self.lines:

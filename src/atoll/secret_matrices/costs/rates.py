@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from atoll.crypto.hazmat.product import vector_path
+from atoll.crypto.hazmat.product import rings, vector_path
 from atoll.errors import DataError
 
 FILE_VARIABLE = "ATOLL_CALIBRATION"
@@ -108,6 +108,20 @@ class Rates(msgspec.Struct, frozen=True):
 Tables = dict[str, Rates]
 """One for each path."""
 
+VERSION = 2
+"""Of the file; it changes with the steps and rings that rates are measured of."""
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """The file of measured tables, and the one that comes with the package."""
+
+    version: int
+    tables: Tables
+
+
+class _Versioned(msgspec.Struct):
+    version: int = 1  # files of the first version did not say it
+
 
 def file() -> Path:
     """Where a measured table is kept."""
@@ -123,16 +137,20 @@ def store(rates: Rates) -> Path:
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        others = _read(path.read_bytes()) if path.is_file() else {}
+        others = _read(path.read_bytes()) if path.is_file() else None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        others = {}  # of another version, or broken: written anew
-    tables = {**others, rates.path: rates}
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(dict(sorted(tables.items())))))
+        others = None  # broken: written anew, as one of another version is
+    tables = {**(others or {}), rates.path: rates}
+    file_ = Calibration(VERSION, dict(sorted(tables.items())))
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(file_)))
     return path
 
 
 def current() -> Rates:
-    """The table measured on this machine for the path in use, or one that came with the package."""
+    """The table measured on this machine for the path in use, or one that came with the package.
+
+    A table measured by another version, of other steps or rings, is left alone; the origin then says so.
+    """
     path = file()
     if not path.is_file():
         return shipped()
@@ -140,9 +158,20 @@ def current() -> Rates:
         measured = _read(path.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise DataError(
-            f"{path} is not a table of this version", hint="atoll bench calibrate writes it anew"
+            f"{path} is not a table of rates", hint="atoll bench calibrate writes it anew"
         ) from problem
-    return measured.get(vector_path()) or shipped()
+    if measured is None:
+        return _instead(path)
+    table = measured.get(vector_path())
+    if table is not None and rings().keys() - table.rings.keys():
+        return _instead(path)
+    return table or shipped()
+
+
+def _instead(path: Path) -> Rates:
+    """The shipped table, in place of a measured one of another version."""
+    came = shipped()
+    return msgspec.structs.replace(came, origin=f"{came.origin}; {path} is of another version of Atoll")
 
 
 def shipped() -> Rates:
@@ -153,9 +182,13 @@ def shipped() -> Rates:
 @lru_cache(maxsize=4)
 def _shipped(path: str) -> Rates:
     tables = _read(resources.files("atoll.secret_matrices.costs").joinpath("rates.json").read_bytes())
+    assert tables is not None, "the package's table is of the package's version"
     found = tables[next(name for name in (path, *NEAREST) if name in tables)]
     return msgspec.structs.replace(found, origin=SHIPPED.format(path=found.path))
 
 
-def _read(text: bytes) -> Tables:
-    return msgspec.json.decode(text, type=Tables)
+def _read(text: bytes) -> Tables | None:
+    """The tables of a file; None if it is of another version."""
+    if msgspec.json.decode(text, type=_Versioned).version != VERSION:
+        return None
+    return msgspec.json.decode(text, type=Calibration).tables

@@ -32,14 +32,14 @@ class Timeline:
     def __init__(self, parties: int, links: Links, cores: int, *, together: bool) -> None:
         self.links, self.cores, self.together = links, cores, together
         self.providers = np.zeros(parties)
-        self.hub = 0.0
+        self.coordinator = 0.0
         self._processor = 0.0  # of the one machine: when it is free
         self._up, self._down = np.zeros(parties), np.zeros(parties)  # links: when they are free
 
     @property
     def seconds(self) -> float:
         """When the last one is done."""
-        return max(self.hub, float(self.providers.max()))
+        return max(self.coordinator, float(self.providers.max()))
 
     def provider_work(self, seconds: Floats, width: float, *, alone: bool) -> None:
         """Everybody's; a step of ``width`` parts can use as many cores, ``alone`` holds the interpreter."""
@@ -52,10 +52,12 @@ class Timeline:
         speed = self._speed(width * int(busy.sum()), alone)
         self.providers[busy] = self._occupied(float(self.providers[busy].min()), float(seconds.sum()) / speed)
 
-    def hub_work(self, seconds: float, width: float, *, alone: bool) -> None:
+    def coordinator_work(self, seconds: float, width: float, *, alone: bool) -> None:
         """The coordinator's."""
         took = seconds / self._speed(width, alone)
-        self.hub = self._occupied(self.hub, took) if self.together else self.hub + took
+        self.coordinator = (
+            self._occupied(self.coordinator, took) if self.together else self.coordinator + took
+        )
 
     def _speed(self, width: float, alone: bool) -> float:
         return 1.0 if alone else min(float(self.cores), max(1.0, width))
@@ -69,11 +71,11 @@ class Timeline:
         if not senders.any():
             return
         self._up[senders] = np.maximum(self._up, self.providers)[senders] + self.links.travel(size)
-        self.hub = max(self.hub, float(self._up[senders].max()) + self.links.latency)
+        self.coordinator = max(self.coordinator, float(self._up[senders].max()) + self.links.latency)
 
     def broadcast(self, size: float, receivers: npt.NDArray[np.bool_]) -> None:
         """A message of the coordinator to each receiver."""
-        self._down[receivers] = np.maximum(self._down, self.hub)[receivers] + self.links.travel(size)
+        self._down[receivers] = np.maximum(self._down, self.coordinator)[receivers] + self.links.travel(size)
         arrived = self._down + self.links.latency
         self.providers[receivers] = np.maximum(self.providers, arrived)[receivers]
 
@@ -86,9 +88,11 @@ class Timeline:
 
     def exchanged(self, size: float) -> None:
         """A message of everybody to everybody."""
-        latest = max(self.hub, float(self.providers.max())) + self.links.latency + self.links.travel(size)
+        latest = (
+            max(self.coordinator, float(self.providers.max())) + self.links.latency + self.links.travel(size)
+        )
         self.providers[:] = latest
-        self.hub = latest
+        self.coordinator = latest
 
 
 class Effort:
@@ -97,7 +101,7 @@ class Effort:
     def __init__(self, parties: int, timelines: Sequence[Timeline] = ()) -> None:
         self.timelines = tuple(timelines)
         self.providers = np.zeros(parties)
-        self.hub = 0.0
+        self.coordinator_seconds = 0.0
 
     def provider(
         self, seconds: float, *, width: float = 1, alone: bool = False, who: Sequence[int] | None = None
@@ -111,9 +115,9 @@ class Effort:
 
     def coordinator(self, seconds: float, *, width: float = 1, alone: bool = False) -> None:
         """Work of the coordinator."""
-        self.hub += seconds
+        self.coordinator_seconds += seconds
         for line in self.timelines:
-            line.hub_work(seconds, width, alone=alone)
+            line.coordinator_work(seconds, width, alone=alone)
 
     def everybody(self, seconds: float, *, alone: bool = True) -> None:
         """Work of all."""

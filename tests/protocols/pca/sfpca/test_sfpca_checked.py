@@ -12,7 +12,7 @@ from tests.support.sfpca_runs import encrypted
 
 from atoll.crypto.hazmat import product as go
 from atoll.errors import CertificateRefused, MessageError
-from atoll.protocols.pca.sfpca import protocol
+from atoll.protocols.pca.sfpca import steps
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import decomposed
 from atoll.runtime.execute import run_study
@@ -103,7 +103,7 @@ def test_a_second_session_draws_another_rotation(monkeypatch: pytest.MonkeyPatch
         sessions.add(machine.session)
         raise CertificateRefused("no")
 
-    monkeypatch.setattr(protocol, "strict", refused)
+    monkeypatch.setattr(steps, "strict", refused)
     example = sfpca(recipe="strict")
     with pytest.raises(CertificateRefused):
         run_study(example.study, example.own)

@@ -49,9 +49,9 @@ def test_work_is_done_side_by_side_only_where_there_are_cores() -> None:
 def test_messages_wait_for_the_link_and_for_their_sender() -> None:
     _, apart = lines()
     apart.gathered(20, EVERYBODY)  # 2 s on the link, 1 s of latency
-    assert apart.hub == 3.0
+    assert apart.coordinator == 3.0
     apart.gathered(20, EVERYBODY)  # behind the first
-    assert apart.hub == 5.0
+    assert apart.coordinator == 5.0
     apart.broadcast(0, EVERYBODY)
     assert list(apart.providers) == [6.0, 6.0]
 
@@ -61,7 +61,7 @@ def test_the_coordinator_waits_for_the_slowest() -> None:
     effort = Effort(2, (apart,))
     effort.provider(5.0, who=[1])
     apart.gathered(0, EVERYBODY)
-    assert apart.hub == 6.0
+    assert apart.coordinator == 6.0
     assert list(effort.providers) == [0.0, 5.0]
 
 
@@ -113,6 +113,31 @@ def test_measured_tables_of_other_paths_stay(tmp_path: Path, monkeypatch: pytest
     assert "came with the package" in rates.current().origin
 
 
+def test_a_table_of_another_version_is_left_alone_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "table.json"
+    monkeypatch.setenv(rates.FILE_VARIABLE, str(path))
+    tables = {rates.shipped().path: rates.shipped()}
+    for earlier in (b'{"cores": 2}', msgspec.json.encode(tables), b'{"version": 99, "rings": 3}'):
+        path.write_bytes(earlier)
+        found = rates.current()
+        assert found.rings == rates.shipped().rings
+        assert found.origin.endswith(f"; {path} is of another version of Atoll")
+    assert any("another version of Atoll" in line for line in foreseen(30).assumes)
+    rates.store(rates.shipped())
+    assert rates.current() == rates.shipped()
+
+
+def test_a_table_of_other_rings_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(rates.FILE_VARIABLE, str(tmp_path / "table.json"))
+    came = rates.shipped()
+    renamed = {f"old {name}": rate for name, rate in came.rings.items()}
+    rates.store(msgspec.structs.replace(came, rings=renamed))
+    assert rates.current().rings == came.rings
+    assert foreseen(30).seconds_apart > 0
+
+
 def test_a_measured_table_is_preferred_and_a_broken_one_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +145,7 @@ def test_a_measured_table_is_preferred_and_a_broken_one_refused(
     mine = msgspec.structs.replace(rates.shipped(), cores=7, origin="measured")
     path = rates.store(mine)
     assert rates.current() == mine
-    path.write_text('{"cores": 2}')  # how a table of 0.1.0 begins
+    path.write_text('{"version": 2, "tables": {"avx2": 7}}')
     with pytest.raises(DataError, match="not a table"):
         rates.current()
 
@@ -257,7 +282,7 @@ def test_processor_time_is_predicted(measured: tuple[rates.Rates, str], recipe: 
     costing = Costing(measured[0], Effort(len(rows)))
     planned(example.study, {"strict": "default"}.get(recipe, recipe), Shape(rows, 4, 2), costing)
     assert max(providers) / 3 < costing.effort.providers.max() < 3 * max(providers)
-    assert hub / 3 < costing.effort.hub < 3 * hub
+    assert hub / 3 < costing.effort.coordinator_seconds < 3 * hub
 
 
 @pytest.mark.parametrize("name", ["sfpca-scores", "sfpca-columns"])

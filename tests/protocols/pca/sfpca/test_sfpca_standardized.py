@@ -173,7 +173,7 @@ def test_groups_of_columns_are_put_together_in_order() -> None:
         x = machine.private(None, own, (m, 1), 50, 0)
         basis = entrywise.Entries(machine, x, 50)
         squares, cubes = await basis.multiply(x, [x, basis.one], bits=1)
-        return await machine.opened(machine.beside([squares, cubes]), smudge_bits=0)
+        return await machine.opened(machine.hstack([squares, cubes]), smudge_bits=0)
 
     results, _ = encrypted(square, [np.ones((2, 2)), np.ones((2, 2))])
     x = numbers[:, 0] / 2**10

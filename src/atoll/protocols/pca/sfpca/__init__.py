@@ -6,6 +6,7 @@
 - :mod:`scores`: projections of a provider's own rows; :mod:`private`: with an epsilon, noise in the moments
 - :mod:`prepared`: public facts and local sums that a provider prepares before encryption
 - :mod:`digits`: how many digits are released; :mod:`disclosure`: what each role learns
+- :mod:`steps`: the steps of a run on the machine, for roles and planner alike
 - :mod:`planner`: what a run costs in messages; :mod:`forecast`: its time and memory
 - :mod:`releases`: what is released at the end; :mod:`kept`: shares that stay closed
 - :mod:`protocol`: the roles; :mod:`later`: later steps on kept shares

@@ -10,8 +10,7 @@ from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.parameters import (
     MAX_DIRECT,
     SFPCAParameters,
-    attempts,
-    components_for,
+    decide,
     direct_shows_no_more,
 )
 from atoll.protocols.pca.sfpca.planner import Plan, Shape, assumed_rows, joint_rows, own_columns, planned
@@ -42,9 +41,9 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
     """What the run will take, by the rates of this machine."""
     p, rates = study.read_parameters(SFPCAParameters), tables.current()
     d = given.columns
-    k = components_for(p, joint_rows(study, given.rows) if given.rows else None, d)
+    k, tries = decide(p, joint_rows(study, given.rows) if given.rows else None, d)
     rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
-    tries, shape = attempts(p, k, d), Shape(rows, d, k)
+    shape = Shape(rows, d, k)
     taken = planned_course(study, tries[0], given, shape, rates)
     costing = taken.plan.machine.costing
     held = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
@@ -53,10 +52,10 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
-        costing.effort.hub,
+        costing.effort.coordinator_seconds,
         _memory(sum(held) + _in_one_process(costing, rates.cores)),
         _memory(max(providers)),
-        _memory(costing.hub_memory.most),
+        _memory(costing.coordinator_memory.most),
         tuple(_course(study, p, tries, taken, given, shape, rates)),
         tuple(_assumed(given, rows, rates)),
     )
@@ -68,7 +67,7 @@ def _memory(used: int) -> int:
 
 def _in_one_process(costing: Costing, cores: int) -> int:
     """What all keep, and as many steps as there are cores to do at a time."""
-    roles = [*costing.memories, costing.hub_memory]
+    roles = [*costing.memories, costing.coordinator_memory]
     return sum(role.kept for role in roles) + sum(sorted(role.passing for role in roles)[-cores:])
 
 

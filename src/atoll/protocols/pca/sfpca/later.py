@@ -37,7 +37,7 @@ from atoll.protocols.pca.sfpca.releases import own_scores, release_model
 from atoll.protocols.pca.sfpca.scores import ROW_FRACTION
 from atoll.secret_matrices import messages as machines
 from atoll.secret_matrices import roles
-from atoll.secret_matrices.machine import Shared
+from atoll.secret_matrices.machine import Precision, Shared
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
@@ -70,16 +70,16 @@ OUTPUTS = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
 
 
 async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
-    kept, hub = own_share(own, study, net.me), study.the(COORDINATOR)
+    kept, coordinator_ = own_share(own, study, net.me), study.the(COORDINATOR)
     X = checked_rows(own.table, kept) if study.releases("scores", net.me) else None
-    machine = roles.Provider(net, record, study.digest, hub, study.who(PROVIDER))
+    machine = roles.Provider(net, record, study.digest, coordinator_, study.who(PROVIDER))
     rows: tuple[int, ...] = ()
     if study.receivers("scores"):
-        await net.send(hub, RowCount(0 if X is None else len(X)))
-        rows, providers = (await net.receive(RowCounts, hub)).n, study.who(PROVIDER)
-        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, hub)
+        await net.send(coordinator_, RowCount(0 if X is None else len(X)))
+        rows, providers = (await net.receive(RowCounts, coordinator_)).n, study.who(PROVIDER)
+        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, coordinator_)
         await compare(net, "the rows to be projected", rows, providers)
-        await machine.set_up(("deep",))
+        await machine.set_up([Precision.HIGH])
     return await _steps(study, machine, kept, rows, X)
 
 
@@ -91,7 +91,7 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
         counts = await net.gather(RowCount, providers)
         rows = tuple(counts[a].n for a in providers)
         await net.broadcast(providers, RowCounts(rows))
-        await machine.set_up(("deep",))
+        await machine.set_up([Precision.HIGH])
     return await _steps(study, machine, kept, rows, None)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from atoll.errors import ParameterError, StudyError, one_of
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
 from atoll.protocols.private_options import PrivateParameters
+from atoll.secret_matrices.machine import EVERY_PRECISION, Precision
 from atoll.study.model import DEFAULT_SUM, Study
 
 COORDINATOR = "coordinator"
@@ -63,8 +64,21 @@ class SFPCAParameters(PrivateParameters, frozen=True):
         return self.n_components is None
 
 
-def components_for(p: SFPCAParameters, n: int | None, m: int) -> int:
-    """k, once the size of the joint table is known; ``n`` is None while nobody knows the rows."""
+class Decided(NamedTuple):
+    """How many components, and the recipes that are run for them, one after the other while one is refused.
+
+    A recipe is "direct", or a policy of strict.
+    """
+
+    k: int
+    recipes: tuple[str, ...]
+
+
+def decide(p: SFPCAParameters, n: int | None, m: int) -> Decided:
+    """From the study and the shape of the joint table alone, because every role decides for itself.
+
+    ``n`` is None while nobody knows the rows.
+    """
     if n is not None and n < 2:
         raise ParameterError(
             f"the joint table has {n} sample(s) (shape=({n}, {m})) while a minimum of 2 is required"
@@ -72,19 +86,16 @@ def components_for(p: SFPCAParameters, n: int | None, m: int) -> int:
     most = m if n is None else min(n, m)
     k = most if p.n_components is None else p.n_components
     check_components(k, n, m)
-    if n is not None and k >= n and attempts(p, k, m) != ("direct",):
+    recipes = _recipes(p, k, m)
+    if n is not None and k >= n and recipes != ("direct",):
         raise ParameterError(
             f"{n} rows do not have {k} components: around their mean they span {n - 1} dimensions at most",
             hint=f"n_components={n - 1} or fewer" + (", or recipe='direct'" if m <= MAX_DIRECT else ""),
         )
-    return k
+    return Decided(k, recipes)
 
 
-def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
-    """What is run, one after the other while certificates refuse: "direct", or a policy of strict.
-
-    Every role decides for itself, so this rests on nothing but the study and the shape of the tables.
-    """
+def _recipes(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
     if p.standardize and m > MAX_STANDARDISED:
         raise ParameterError(
             f"standardize=True is for up to {MAX_STANDARDISED} columns, the tables have {m}",
@@ -102,6 +113,12 @@ def attempts(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
         return ("direct",)
     first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
     return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def precisions_of(recipe: str, partition: str) -> tuple[Precision, ...]:
+    """Of a recipe's products: where islands hold rows, direct multiplies small matrices only."""
+    precise = recipe == "direct" and partition == "horizontal"
+    return (Precision.HIGH,) if precise else EVERY_PRECISION
 
 
 def direct_shows_no_more(k: int, m: int) -> bool:

@@ -15,26 +15,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll import secure_sums
-from atoll.crypto.hazmat import product as go
 from atoll.privacy.dp_moments import Centre
 from atoll.protocols.agreement import COMPARISON_BYTES, comparisons
 from atoll.protocols.base import Expectation
 from atoll.protocols.pca.private_release import stage_lengths
 from atoll.protocols.pca.released import CONSUMER, PROVIDER
-from atoll.protocols.pca.sfpca import private
-from atoll.protocols.pca.sfpca.parameters import VERTICAL, SFPCAParameters, attempts, components_for
-from atoll.protocols.pca.sfpca.private import Noisy, private_direct
+from atoll.protocols.pca.sfpca import private, steps
+from atoll.protocols.pca.sfpca.parameters import (
+    VERTICAL,
+    SFPCAParameters,
+    decide,
+    precisions_of,
+)
+from atoll.protocols.pca.sfpca.private import Noisy
 from atoll.protocols.pca.sfpca.ranges import LEVELS
 from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
-from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
-from atoll.protocols.pca.sfpca.recipes.direct import Inputs, direct
+from atoll.protocols.pca.sfpca.recipes.direct import Inputs
 from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
-from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING, strict
-from atoll.protocols.pca.sfpca.recipes.vertical import score_jobs
-from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, for_rows, score_job, score_owners
+from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
+from atoll.protocols.pca.sfpca.scores import for_rows, score_owners
 from atoll.secret_matrices.costs.costing import Costing
-from atoll.secret_matrices.costs.counted import HUB, TOPIC, Counted
-from atoll.secret_matrices.roles import families_of
+from atoll.secret_matrices.costs.counted import COORDINATOR, Counted
 from atoll.study.model import Study
 
 _ROWS, _VALUES = 1 << 14, 1 << 24
@@ -50,13 +51,13 @@ class Plan(NamedTuple):
     @property
     def bytes_total(self) -> int:
         """What everybody sends."""
-        return sum(self.machine.sent.values()) + self.machine.hub_bytes
+        return sum(self.machine.sent.values()) + self.machine.coordinator_bytes
 
     @property
     def expected(self) -> Expectation:
         """Messages, bytes, the coordinator's memory, and rounds."""
         machine = self.machine
-        memory = machine.costing.hub_memory.most
+        memory = machine.costing.coordinator_memory.most
         return Expectation(machine.messages, machine.provider_bytes, self.bytes_total, memory, self.rounds)
 
 
@@ -64,8 +65,8 @@ def expect(study: Study, d: int) -> Expectation:
     """Messages, bytes, memory and rounds of a run over d columns."""
     p = study.read_parameters(SFPCAParameters)
     rows = (assumed_rows(d),) * len(study.who(PROVIDER))
-    k = components_for(p, None, d)
-    return planned(study, attempts(p, k, d)[0], Shape(rows, d, k)).expected
+    k, recipes = decide(p, None, d)
+    return planned(study, recipes[0], Shape(rows, d, k)).expected
 
 
 class Shape(NamedTuple):
@@ -97,8 +98,10 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
     keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
-    _count_keys(machine, families_of(recipe, study.partition))
-    found = asyncio.run(_run(machine, recipe, k, _inputs(study, machine, d, tuple(rows)), noisy))
+    asyncio.run(machine.set_up(precisions_of(recipe, study.partition)))
+    _count_draws(machine, recipe, k, d)
+    inputs = _inputs(study, machine, d, tuple(rows))
+    found = asyncio.run(steps.find(machine, inputs, k, recipe, noisy))
     return Plan(machine, _count_outputs(study, machine, found, shape))
 
 
@@ -126,18 +129,12 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
     return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
 
 
-async def _run(machine: Counted, recipe: str, k: int, inputs: Inputs, noisy: Noisy | None) -> Any:
-    d = inputs.columns
-    if noisy is not None:
-        machine.costing.rotation(d)
-        return await private_direct(machine, inputs, k, noisy)
-    if recipe == "direct":
-        machine.costing.rotation(d)
-        return await direct(machine, inputs, k)
-    rho = min(k + OVERSAMPLING, d)
-    machine.costing.gaussians(rho * d)
-    machine.costing.rotation(rho)
-    return await strict(machine, inputs, k, POLICIES[recipe])
+def _count_draws(machine: Counted, recipe: str, k: int, d: int) -> None:
+    """Secret rotations and sketches, which every provider draws for itself."""
+    size = d if recipe == "direct" else min(k + OVERSAMPLING, d)
+    if recipe != "direct":
+        machine.costing.gaussians(size * d)
+    machine.costing.rotation(size)
 
 
 def _count_range(study: Study, machine: Counted, columns: int) -> None:
@@ -163,7 +160,7 @@ def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int)
     # Seeds go from provider to provider, sums to the coordinator.
     machine.deepen(machine.providers, max(machine.depths.values()) + 1)
     for _ in lengths:
-        machine.hub_depth = max(machine.depths.values()) + 1
+        machine.coordinator_depth = max(machine.depths.values()) + 1
         machine.broadcast(answer)
 
 
@@ -176,57 +173,37 @@ def _count_centre(study: Study, machine: Counted, d: int, n: int) -> Noisy:
     return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
 
 
-def _count_keys(machine: Counted, families: Sequence[str]) -> None:
-    keys = sum(go.family(name)[-1].poly_size for name in families)
-    machine.gathered(32)
-    machine.broadcast(34 * machine.parties)
-    machine.costing.keys()
-    machine.compared(2 * 32 + TOPIC)
-    machine.gathered(keys)
-    machine.broadcast(keys * (machine.parties - 1))
-
-
 def _count_outputs(study: Study, machine: Counted, found: Any, shape: Shape) -> int:
     """Released shares and the coordinator's messages to consumers; returns the rounds of the whole run."""
     consumers = study.who(CONSUMER)
     sizes = {"explained_variance": 120, "n_samples": 60, "certificate": 60, "components": 20 * shape.columns}
     sent = {output: sum(study.releases(output, a) for a in consumers) for output in sizes}
     machine.messages += sum(sent.values()) + sent["n_samples"]
-    machine.hub_bytes += sum(sizes[output] * count for output, count in sent.items())
+    machine.coordinator_bytes += sum(sizes[output] * count for output, count in sent.items())
     if any(sent.values()):
-        machine.deepest = max(machine.deepest, machine.hub_depth + 1)
+        machine.deepest = max(machine.deepest, machine.coordinator_depth + 1)
     receivers = frozenset(_name(a) for a in study.receivers("components"))
-    for x in (found.components, found.offset):
-        if x is not None:
-            asyncio.run(machine.released(x, receivers))
+    asyncio.run(steps.release(machine, found, receivers))
     asyncio.run(_count_scores(study, machine, found, shape))
     machine.check(last=True)
     return max(machine.deepest, machine.depth)
 
 
 async def _count_scores(study: Study, machine: Counted, found: Any, shape: Shape) -> None:
-    """Projections, one block of rows after the other."""
+    """Projections of the rows."""
     if study.partition == VERTICAL:
-        await _count_common_scores(study, machine, found, shape)
-        return
-    rows = dict(zip(study.who(PROVIDER), shape.rows, strict=True))
-    owners = [(str(a), rows[a]) for a in score_owners(study)]
-    if owners:
-        found = await for_rows(machine, found)
-    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
-        due = [(owner, min(n - start, SCORE_ROWS)) for owner, n in owners if n > start]
-        jobs = [score_job(machine, found, shape.columns, owner, count, None) for owner, count in due]
-        for (owner, _), made in zip(due, await machine.products(jobs), strict=True):
-            await machine.released(made, frozenset({owner}))
-
-
-async def _count_common_scores(study: Study, machine: Counted, found: Any, shape: Shape) -> None:
-    receivers = frozenset(_name(a) for a in study.receivers("scores"))
-    split = evenly_split(machine.providers, shape.columns, shape.rows[0])
-    for job in score_jobs(machine, found.components, split) if receivers else ():
-        (made,) = await machine.products([job])
-        await machine.released(made, receivers)
+        split = evenly_split(machine.providers, shape.columns, shape.rows[0])
+        receivers = frozenset(_name(a) for a in study.receivers("scores"))
+        blocks = steps.project_common_rows(machine, found.components, split, receivers)
+    else:
+        rows = dict(zip(study.who(PROVIDER), shape.rows, strict=True))
+        owners = [(str(a), rows[a]) for a in score_owners(study)]
+        if owners:
+            found = await for_rows(machine, found)
+        blocks = steps.project_own_rows(machine, found, shape.columns, owners, lambda _owner, _rows: None)
+    async for _ in blocks:
+        raise AssertionError("a machine that counts releases nothing")
 
 
 def _name(address: Any) -> str:
-    return HUB if address.role == HUB else str(address)
+    return COORDINATOR if address.role == COORDINATOR else str(address)

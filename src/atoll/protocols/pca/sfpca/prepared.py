@@ -1,4 +1,4 @@
-"""What a role knows before the first encryption, and what a provider has formed of its own table by then."""
+"""Public facts and local sums that a provider prepares before encryption."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ class Public(NamedTuple):
     rows: tuple[int, ...]
     range: Range
     k: int
+    recipes: tuple[str, ...] = ()
+    """Run one after the other while certificates refuse."""
     widths: tuple[int, ...] = ()
     """Where islands hold columns: how many each of them has."""
     noisy: Noisy | None = None

@@ -36,7 +36,7 @@ from atoll.protocols.checked import check_number, refuse
 from atoll.protocols.own import Own
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
-from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema
+from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema, steps
 from atoll.protocols.pca.sfpca.disclosure import learns, protection
 from atoll.protocols.pca.sfpca.forecast import forecast
 from atoll.protocols.pca.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
@@ -44,17 +44,15 @@ from atoll.protocols.pca.sfpca.parameters import (
     COORDINATOR,
     VERTICAL,
     SFPCAParameters,
-    attempts,
     check,
-    components_for,
+    decide,
+    precisions_of,
 )
 from atoll.protocols.pca.sfpca.planner import expect
 from atoll.protocols.pca.sfpca.prepared import Held, Public, own_sums, split_of
-from atoll.protocols.pca.sfpca.private import Prepared, private_direct
+from atoll.protocols.pca.sfpca.private import Prepared
 from atoll.protocols.pca.sfpca.ranges import LEVELS, Declared, Range
-from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
-from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs, direct
-from atoll.protocols.pca.sfpca.recipes.strict import strict
+from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs
 from atoll.protocols.pca.sfpca.releases import (
     AnyMachine,
     all_opened,
@@ -118,7 +116,7 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
 
 
 async def _provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
-    p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    p, coordinator_ = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     island, spending = own.table, None if booked.exact else booked
     agreed, names = await schema.announce(net, study, island, p.columns)
     table = island.chosen(names)
@@ -127,11 +125,11 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
     if bounds is not None and spending is None:  # with an epsilon, rows beyond are cut
         bounds.of(place).check(table)
     await booked.settle_exact(net, table)
-    await net.send(hub, RowCount(table.n_rows))
+    await net.send(coordinator_, RowCount(table.n_rows))
     rows = await schema.receive_counts(net, study, table.n_rows, agreed)
     m = len(agreed.names)
-    k = components_for(p, schema.joint_rows(rows, agreed.widths), m)
-    exact = p.standardize or attempts(p, k, m) == ("direct",)
+    decided = decide(p, schema.joint_rows(rows, agreed.widths), m)
+    exact = p.standardize or decided.recipes == ("direct",)
     if spending is None:
         opened: tuple[int, ...] = ()
         if bounds is None:
@@ -141,18 +139,18 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
         ready = Prepared(_range_for(p, bounds, opened, m), None, None)
     else:
         ready = await private.provide(net, study, record, spending, table, agreed.names, sum(rows))
-    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    public = Public(agreed.names, agreed.named, rows, ready.range, *decided, agreed.widths, ready.noisy)
     digits.check_outputs(study, public)  # refuses before keys are made
     noisy = ready.moments
     held = Held(noisy) if noisy is not None else await net.compute(own_sums, table, public, place, exact)
     recipe, machine, found = await _find(net, study, record, public, roles.Provider, held)
-    model_, turned = await release_model(study, machine, public, found)
+    model_, flips = await release_model(study, machine, public, found)
     known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
-        known |= await common_scores(study, machine, public, found, held, turned)
+        known |= await common_scores(study, machine, public, found, held, flips)
     else:
         X = table.whole() if study.releases("scores", net.me) else None
-        known |= await own_scores(study, machine, public, found, X)
+        known |= await own_scores(study, machine, public, found, X)  # Alg 1, l.8
         if X is not None and study.releases("components", net.me):
             known["scores"] = {island.name: await net.compute(project, X, known)}
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
@@ -169,8 +167,7 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
         check_number(n, "a number of rows", address, least=1)
     if agreed.widths:
         schema.check_common_rows(providers, rows)
-    k = components_for(p, schema.joint_rows(rows, agreed.widths), len(agreed.names))
-    attempts(p, k, len(agreed.names))  # refuses before keys are made
+    decided = decide(p, schema.joint_rows(rows, agreed.widths), len(agreed.names))
     await net.broadcast(providers, RowCounts(rows))
     bounds = ranges.declared(p.bounds, agreed.names)
     if p.epsilon is None:
@@ -179,16 +176,16 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
         ready = Prepared(_range_for(p, bounds, opened, len(agreed.names)), None, None)
     else:
         ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
-    public = Public(agreed.names, agreed.named, rows, ready.range, k, agreed.widths, ready.noisy)
+    public = Public(agreed.names, agreed.named, rows, ready.range, *decided, agreed.widths, ready.noisy)
     digits.check_outputs(study, public)  # refuses before keys are made
     recipe, machine, found = await _find(net, study, record, public, roles.Coordinator, None)
     names = names_of(public, found)
     for address in study.who(CONSUMER):
         await send_public(net, study, address, public, found, recipe, names)
-    model_, turned = await release_model(study, machine, public, found)
+    model_, flips = await release_model(study, machine, public, found)
     known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
-        await common_scores(study, machine, public, found, None, turned)
+        await common_scores(study, machine, public, found, None, flips)
     else:
         await own_scores(study, machine, public, found, None)
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
@@ -196,28 +193,28 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
 
 
 async def consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
-    p, hub = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
+    p, coordinator_ = study.read_parameters(SFPCAParameters), study.the(COORDINATOR)
     known: Outputs = {}
     if study.releases("explained_variance", net.me):
-        variances = await net.receive(Variances, hub)
-        check_released(variances, study, hub)
+        variances = await net.receive(Variances, coordinator_)
+        check_released(variances, study, coordinator_)
         known |= named(variances)
     if study.releases("n_samples", net.me):
-        count = await net.receive(SampleCount, hub)
-        check_released(count, study, hub)
-        rows = (await net.receive(RowCounts, hub)).n
+        count = await net.receive(SampleCount, coordinator_)
+        check_released(count, study, coordinator_)
+        rows = (await net.receive(RowCounts, coordinator_)).n
         if len(rows) != len(study.who(PROVIDER)) or count.n_samples not in (sum(rows), *rows[:1]):
-            raise refuse(hub, f"numbers of rows that do not make {count.n_samples}")
+            raise refuse(coordinator_, f"numbers of rows that do not make {count.n_samples}")
         known |= named(count) | {"rows": by_party(study, rows)}
     if study.releases("certificate", net.me):
-        certificate = await net.receive(Certified, hub)
-        check_number(certificate.bound, "a certificate's bound", hub, least=0.0)
+        certificate = await net.receive(Certified, coordinator_)
+        check_number(certificate.bound, "a certificate's bound", coordinator_, least=0.0)
         known["certificate"] = named(certificate)
     if study.releases("components", net.me):
-        names = await net.receive(Names, hub)
+        names = await net.receive(Names, coordinator_)
         if p.columns is not None and set(names.columns) != set(p.columns):
-            raise refuse(hub, "components of other columns than the study's")
-        check_number(names.offset_unit, "a unit of the offset", hub, least=0.0)
+            raise refuse(coordinator_, "components of other columns than the study's")
+        check_number(names.offset_unit, "a unit of the offset", coordinator_, least=0.0)
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
         components = await openings.collected(net, study.who(PROVIDER))
@@ -250,9 +247,9 @@ async def _agree_range(
     sums = _range_session(net, study, record, columns)
     await sums.open()
     await sums.contribute("range", levels)
-    hub = study.the(COORDINATOR)
-    exponents = (await net.receive(DataRange, hub)).exponents
-    ranges.check_opened(exponents, columns, table, hub)
+    coordinator_ = study.the(COORDINATOR)
+    exponents = (await net.receive(DataRange, coordinator_)).exponents
+    ranges.check_opened(exponents, columns, table, coordinator_)
     await compare(net, "the range of the data", exponents, study.who(PROVIDER))
     return exponents
 
@@ -285,12 +282,11 @@ async def _find(
 ) -> tuple[str, AnyMachine, Found]:
     """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
-    planned = attempts(p, public.k, m)
-    for i, recipe in enumerate(planned):
+    for i, recipe in enumerate(public.recipes):
         scoped = record.under(f"session {i}")
-        hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
-        machine = role(net, scoped, f"{study.digest}/{i}", hub, providers, study.who(CONSUMER))
-        await machine.set_up(roles.families_of(recipe, study.partition))
+        coordinator_, providers = study.the(COORDINATOR), study.who(PROVIDER)
+        machine = role(net, scoped, f"{study.digest}/{i}", coordinator_, providers, study.who(CONSUMER))
+        await machine.set_up(precisions_of(recipe, study.partition))  # Alg 1, l.1
         seed = scoped("rotation", fresh_seed) if held is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)
@@ -298,23 +294,15 @@ async def _find(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
         )
         try:
-            found = await _found(machine, inputs, public, recipe)
+            found = await steps.find(machine, inputs, public.k, recipe, public.noisy)  # Alg 1, l.2-7
             digits.check_rank(study, public, found)
             return recipe, machine, digits.smudged(machine, p, found)
         except CertificateRefused:
             # What was opened said so: was it what everybody's shares make?
             await machine.check(last=True)
-            if recipe == planned[-1]:
+            if recipe == public.recipes[-1]:
                 raise
     raise AssertionError("a study plans at least one attempt")
-
-
-async def _found(machine: AnyMachine, inputs: Inputs, public: Public, recipe: str) -> Found:
-    if public.noisy is not None:
-        return await private_direct(machine, inputs, public.k, public.noisy)
-    if recipe == "direct":
-        return await direct(machine, inputs, public.k)
-    return await strict(machine, inputs, public.k, POLICIES[recipe])
 
 
 def _check(study: Study) -> None:

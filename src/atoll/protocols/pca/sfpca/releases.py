@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from atoll.privacy.dp_moments import deflate
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.decompose import deterministic_signs
 from atoll.protocols.pca.released import PROVIDER, SampleCount, Variances, named
+from atoll.protocols.pca.sfpca import steps
 from atoll.protocols.pca.sfpca.digits import shortened
 from atoll.protocols.pca.sfpca.messages import Certified, Names, RowCounts
 from atoll.protocols.pca.sfpca.parameters import LATER, SFPCAParameters
@@ -20,8 +22,7 @@ from atoll.protocols.pca.sfpca.prepared import Held, Public, split_of
 from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
 from atoll.protocols.pca.sfpca.recipes.direct import Found
 from atoll.protocols.pca.sfpca.recipes.moments import on_grid
-from atoll.protocols.pca.sfpca.recipes.vertical import score_jobs
-from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_job, score_owners
+from atoll.protocols.pca.sfpca.scores import for_rows, row_fraction, score_owners
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import Floats
 from atoll.study.address import Address
@@ -46,23 +47,23 @@ def certified(recipe: str, certificate: Certificate) -> Certified:
 
 
 def model(
-    components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names, turned: Floats
+    components: Floats, offset: Floats | None, unit: float, centre: Matrix, names: Names, flips: Floats
 ) -> Outputs:
     """Components with these signs, and the offset of the original columns."""
-    signed = turned[:, None] * components
-    whole = None if offset is None else turned * offset[:, 0] * unit + signed @ centre
+    signed = flips[:, None] * components
+    whole = None if offset is None else flips * offset[:, 0] * unit + signed @ centre
     return {"components": signed, "offset": whole, "columns": names.columns if names.named else None}
 
 
 def signs(study: Study, components: Floats) -> Floats:
-    """What turns components into those with deterministic signs, where nobody keeps the run's own signs.
+    """The signs that give components the with deterministic signs, where nobody keeps the run's own signs.
 
-    Whoever has scores alone, now or later, cannot turn them along.
+    Whoever has scores alone, now or later, cannot flip them along.
     """
-    turned = np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
+    flips = np.where((deterministic_signs(components) * components).sum(axis=1) < 0, -1.0, 1.0)
     alone = set(study.receivers("scores")) - set(study.receivers("components"))
     kept = study.receivers("encrypted") or study.protocol == LATER
-    return np.ones(len(components)) if alone or kept else turned
+    return np.ones(len(components)) if alone or kept else flips
 
 
 def project(X: Matrix, known: Outputs) -> Matrix:
@@ -93,14 +94,13 @@ def names_of(public: Public, found: Found) -> Names:
 async def release_model(
     study: Study, machine: AnyMachine, public: Public, found: Found
 ) -> tuple[Outputs, Floats]:
-    """Components and offset, for whom the study names, and what their signs were turned by."""
+    """Components and offset, for whom the study names, and the signs that they were multiplied by."""
     receivers = frozenset(str(a) for a in study.receivers("components"))
-    components = await machine.released(found.components, receivers)
-    offset = None if found.offset is None else await machine.released(found.offset, receivers)
+    components, offset = await steps.release(machine, found, receivers)
     if components is None:
         return {}, np.ones(public.k)
-    names, turned = names_of(public, found), signs(study, components)
-    return model(components, offset, names.offset_unit, public.range.centre, names, turned), turned
+    names, flips = names_of(public, found), signs(study, components)
+    return model(components, offset, names.offset_unit, public.range.centre, names, flips), flips
 
 
 async def send_public(
@@ -119,18 +119,17 @@ async def send_public(
 
 
 async def common_scores(
-    study: Study, machine: AnyMachine, public: Public, found: Found, held: Held | None, turned: Floats
+    study: Study, machine: AnyMachine, public: Public, found: Found, held: Held | None, flips: Floats
 ) -> Outputs:
     """W X^T of the rows that all islands have in common, released to whom the study names."""
     receivers = frozenset(str(a) for a in study.receivers("scores"))
     p, split = study.read_parameters(SFPCAParameters), split_of(study, machine.net.me, public, held)
-    mine = []
-    for job in score_jobs(machine, found.components, split) if receivers and split else ():
-        (made,) = await machine.products([job])
-        block = await machine.released(shortened(machine, p, made), receivers)
-        if block is not None:
-            mine.append(block.T)
-    unit = 2.0**public.range.exponent * turned
+    assert split is not None, "islands hold columns"
+    blocks = steps.project_common_rows(
+        machine, found.components, split, receivers, partial(shortened, machine, p)
+    )
+    mine = [block async for block in blocks]
+    unit = 2.0**public.range.exponent * flips
     return {"scores": {machine.net.me.party: np.vstack(mine) * unit}} if mine else {}
 
 
@@ -139,24 +138,19 @@ async def own_scores(
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
     rows = dict(zip(study.who(PROVIDER), public.rows, strict=True))
-    owners = [(address, rows[address]) for address in score_owners(study)]
-    mine: list[Floats] = []
-    m = len(public.columns)
+    owners = [(str(address), rows[address]) for address in score_owners(study)]
     unit = 2.0**public.range.exponent
     if owners and found.standardised is not None:
         # Secret scales are those of sums over the next power of two.
-        found, unit = await for_rows(machine, found), 1 / found.offset_factor
-    for start in range(0, max((n for _, n in owners), default=0), SCORE_ROWS):
-        due = [(a, min(n - start, SCORE_ROWS)) for a, n in owners if n > start]
-        own = None if X is None else _rows(X[start : start + SCORE_ROWS], public, found)
-        jobs = [
-            score_job(machine, found, m, str(a), count, own if a == machine.net.me else None)
-            for a, count in due
-        ]
-        for (address, _), made in zip(due, await machine.products(jobs), strict=True):
-            block = await machine.released(made, frozenset({str(address)}))
-            if block is not None:
-                mine.append(block.T * unit)
+        unit = 1 / found.offset_factor
+    if owners:
+        found = await for_rows(machine, found)
+
+    def own(owner: str, part: slice) -> Any:
+        return None if X is None or owner != machine.me else _rows(X[part], public, found)
+
+    blocks = steps.project_own_rows(machine, found, len(public.columns), owners, own)
+    mine = [block * unit async for block in blocks]
     return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
 
 

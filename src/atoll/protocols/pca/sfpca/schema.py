@@ -52,11 +52,11 @@ async def receive_counts(net: Network, study: Study, own: int, columns: JoinedCo
 
     Bounds and scales follow from these numbers: two providers that take others would mask with others.
     """
-    hub, providers = study.the(COORDINATOR), study.who(PROVIDER)
-    rows = (await net.receive(RowCounts, hub)).n
-    check_counts(rows, providers.index(net.me), own, providers, hub)
+    coordinator, providers = study.the(COORDINATOR), study.who(PROVIDER)
+    rows = (await net.receive(RowCounts, coordinator)).n
+    check_counts(rows, providers.index(net.me), own, providers, coordinator)
     if not all(rows):
-        raise refuse(hub, f"no rows for {providers[rows.index(0)].party}")
+        raise refuse(coordinator, f"no rows for {providers[rows.index(0)].party}")
     if columns.widths:
         check_common_rows(providers, rows)
     await compare(

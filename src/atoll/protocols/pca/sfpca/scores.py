@@ -12,7 +12,7 @@ from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.recipes.correlation import projection, score_bits
 from atoll.protocols.pca.sfpca.recipes.direct import Found
 from atoll.secret_matrices.machine import Job, Machine
-from atoll.secret_matrices.widths import plan_for
+from atoll.secret_matrices.widths import cut_for
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -50,9 +50,8 @@ def score_job(machine: Machine, found: Found, m: int, owner: str, count: int, ro
     if rows is not None:
         ones = np.full((1, count), -round(found.offset_factor * 2**_FACTOR_FRACTION))
     # Blocks and shift of a full block of rows, whatever the number: the components are encrypted once.
-    full = plan_for(machine.parties, _job(machine, found, m, owner, SCORE_ROWS, None, None))
-    job = _job(machine, found, m, owner, count, rows, ones)
-    return replace(job, blocks=full.layouts[0], least_shift=min(full.shifts))
+    full = _job(machine, found, m, owner, SCORE_ROWS, None, None)
+    return replace(_job(machine, found, m, owner, count, rows, ones), cut=cut_for(machine, full))
 
 
 def _job(machine: Machine, found: Found, m: int, owner: str, count: int, rows: Any, ones: Any) -> Job:
@@ -61,4 +60,4 @@ def _job(machine: Machine, found: Found, m: int, owner: str, count: int, rows: A
     minus = machine.private(owner, ones, (1, count), _FACTOR_FRACTION, 2)
     # Neither a projected row nor a projected mean is longer than sqrt(m).
     bits = 2 + ceil(log2(m) / 2) if found.standardised is None else score_bits(m)
-    return Job(((found.components, right), (found.offset, minus)), "deep", _SCORE_FRACTION, bits, "scores")
+    return Job(((found.components, right), (found.offset, minus)), _SCORE_FRACTION, bits, "scores")

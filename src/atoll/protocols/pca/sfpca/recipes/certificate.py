@@ -125,7 +125,7 @@ async def certify(
 def in_basis(machine: Machine, X: Shared, U: Floats, k: int) -> Shared:
     """U_k^T X U for a symmetric X."""
     left = machine.times_public(U[:, :k].T, X, fraction=X.fraction, bits=2)
-    return machine.turned(machine.times_public(U.T, machine.turned(left), fraction=X.fraction, bits=2))
+    return machine.transpose(machine.times_public(U.T, machine.transpose(left), fraction=X.fraction, bits=2))
 
 
 def cut(theta: Floats, half: int, public: PublicTerms) -> float:
@@ -202,7 +202,7 @@ def weighted_trace(machine: Machine, R: Shared, linear: Floats) -> Shared:
 
 async def _opened_sum(machine: Machine, first: Shared, parts: Sequence[tuple[Shared, Floats]]) -> float:
     """first + the sum of weighted squares, by one product of a row with itself as a column."""
-    row = machine.beside(
+    row = machine.hstack(
         [
             machine.reshaped(
                 machine.weighted(X, W, fraction=_FRACTION, bits=_WEIGHTED_BITS), (1, X.shape[0] * X.shape[1])
@@ -212,7 +212,7 @@ async def _opened_sum(machine: Machine, first: Shared, parts: Sequence[tuple[Sha
     )
     bits = 2 * _WEIGHTED_BITS + 12
     squares = await machine.product(
-        (row, machine.turned(row)), ring="deep", fraction=_OUT_FRACTION, bits=bits, name="tau"
+        (row, machine.transpose(row)), fraction=_OUT_FRACTION, bits=bits, name="tau"
     )
     total = machine.combine([(1.0, squares), (1.0, first)], bits=bits + 1)
     # Every party adds noise; together they stay below 2^-15.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from atoll.protocols.pca.sfpca.recipes.moments import Moments
 from atoll.secret_matrices.machine import Job, Machine, Shared
-from atoll.secret_matrices.widths import fitting_all
+from atoll.secret_matrices.widths import with_one_left
 
 Deviations = npt.NDArray[np.int64]
 
@@ -99,7 +99,7 @@ async def scatter(machine: Machine, split: Split) -> Shared:
     e = ceil(log2(split.rows))
     step = max(1, _BATCH_VALUES // split.columns)
     parts = [
-        machine.beside(await machine.products(_gram_jobs(machine, split, slice(start, stop), e)))
+        machine.hstack(await machine.products(_gram_jobs(machine, split, slice(start, stop), e)))
         for start, stop in steps(split.rows, step)
     ]
     return added(machine, parts, bits=e + 1).times_power_of_two(-e)
@@ -115,8 +115,8 @@ def _gram_jobs(machine: Machine, split: Split, rows: slice, e: int) -> list[Job]
         machine.private(owner, split.of(owner, rows), (count, width), f, 1, norm)
         for owner, width in zip(split.owners, split.widths, strict=True)
     ]
-    jobs = [Job(((left, right),), "deep", 2 * f, e + 1, "covariance") for right in rights]
-    return fitting_all(machine.parties, jobs)
+    jobs = [Job(((left, right),), 2 * f, e + 1, "covariance") for right in rights]
+    return with_one_left(machine, jobs)
 
 
 def _embedded(split: Split, rows: slice) -> Any:
@@ -138,9 +138,7 @@ async def total_variance(machine: Machine, split: Split, squares: int | None) ->
     parts = machine.private(None, _objects(own), (1, 1), fraction, bits)
     first = split.owners[0]
     one = machine.private(first, np.array([[1]]) if first in split.tables else None, (1, 1), 0, 1)
-    trace = await machine.product(
-        (one, parts), ring="deep", fraction=fraction, bits=bits, name="total variance"
-    )
+    trace = await machine.product((one, parts), fraction=fraction, bits=bits, name="total variance")
     return float((await machine.opened(trace, smudge_bits=_SMUDGED))[0, 0])
 
 

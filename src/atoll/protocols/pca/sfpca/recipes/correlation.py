@@ -24,12 +24,11 @@ from typing import NamedTuple
 from atoll.errors import ParameterError
 from atoll.secret_matrices.entrywise import ROOT_BITS, groups, inverse_roots
 from atoll.secret_matrices.machine import Job, Machine, Shared
+from atoll.secret_matrices.widths import widest_ring
 
 _MATRIX_FRACTION = 120
 _ROOT_FRACTION = 88
 _RESULT_FRACTION = 60
-_DEGREE = 1 << 14
-"""Coefficients of a polynomial of the deep rings."""
 _TRACE_BITS = 44
 """The trace is opened under noise of 2^-44: wide over rounding, narrow under a column that falls short."""
 _WHOLE = 2.0**-40
@@ -55,7 +54,7 @@ async def standardised(machine: Machine, S: Shared, u: Shared) -> Standardised:
     D = await inverse_roots(machine, machine.diagonal(S))
     D = replace(machine.combine([(1.0, D)], fraction=_ROOT_FRACTION, bits=ROOT_BITS), bits=ROOT_BITS)
     roots = tuple(_square(machine, machine.part(D, cut, slice(None))) for cut in _cuts(m))
-    half = machine.turned(await _scaled(machine, S, roots, _MATRIX_FRACTION, 1))
+    half = machine.transpose(await _scaled(machine, S, roots, _MATRIX_FRACTION, 1))
     R = await _scaled(machine, half, roots, _MATRIX_FRACTION, 1)
     halvings = ceil(log2(m))
     R = R.times_power_of_two(-halvings)
@@ -79,7 +78,7 @@ async def projection(machine: Machine, W: Shared, table: Standardised) -> tuple[
     WD = await _scaled(machine, W, table.roots, _RESULT_FRACTION, ROOT_BITS + 1)
     # Rows of W have length one and entries of u are below one.
     offset = await machine.product(
-        (WD, table.u), ring="deep", fraction=_RESULT_FRACTION, bits=score_bits(W.shape[1]), name="offset"
+        (WD, table.u), fraction=_RESULT_FRACTION, bits=score_bits(W.shape[1]), name="offset"
     )
     return WD, offset
 
@@ -91,12 +90,12 @@ def score_bits(m: int) -> int:
 
 def _square(machine: Machine, column: Shared) -> Shared:
     norm = column.bits + ceil(log2(column.shape[0]) / 2)
-    return replace(machine.spread(column), norm_bits=norm)
+    return replace(machine.diag(column), norm_bits=norm)
 
 
 def _cuts(m: int) -> list[slice]:
     """Columns of which a whole run, m x g, times its g x g square fills one polynomial."""
-    return groups(m, max(1, isqrt(_DEGREE // m)))
+    return groups(m, max(1, isqrt(widest_ring().degree // m)))
 
 
 async def _scaled(machine: Machine, X: Shared, roots: Sequence[Shared], fraction: int, bits: int) -> Shared:
@@ -105,6 +104,6 @@ async def _scaled(machine: Machine, X: Shared, roots: Sequence[Shared], fraction
     for square in roots:
         stop = start + square.shape[0]
         left = machine.part(X, slice(None), slice(start, stop))
-        jobs.append(Job(((left, square),), "deep", fraction, bits, "scaled columns"))
+        jobs.append(Job(((left, square),), fraction, bits, "scaled columns"))
         start = stop
-    return machine.beside(await machine.products(jobs))
+    return machine.hstack(await machine.products(jobs))

@@ -7,7 +7,7 @@ mean is; nothing else of the recipe depends on how the data are held.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
@@ -24,13 +24,13 @@ from atoll.protocols.pca.sfpca.recipes.direct import (
     with_norm,
 )
 from atoll.protocols.pca.sfpca.recipes.moments import check_moments
-from atoll.secret_matrices.machine import Job, Machine, Shared
-from atoll.secret_matrices.widths import fitting, plan_for
+from atoll.secret_matrices.machine import Cut, Job, Machine, Shared
+from atoll.secret_matrices.widths import cut_for
 
 _TRACE_FRACTION = 96
 _WORD_BITS = 62
 _DOUBLE_BITS = 51
-"""Digits that sums of products in doubles have, with two to spare."""
+"""Precision that sums of products in doubles have, with two to spare."""
 HEADROOM = 1 + 2.0**-6
 """The trace is taken for a little more, so that rounded summands still add up to less than one."""
 
@@ -105,7 +105,7 @@ async def total_variance(machine: Machine, inputs: Inputs) -> float:
     second = None if own is None else np.array([[inputs.n * own.squares]], dtype=object)
     squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
     trace = await machine.product(
-        (row, column), plain=squares, ring="deep", fraction=2 * f, bits=1 + width, name="total variance"
+        (row, column), plain=squares, fraction=2 * f, bits=1 + width, name="total variance"
     )
     opened = await machine.opened(trace, smudge_bits=2 * f - _TRACE_FRACTION)
     return float(opened[0, 0]) * 4.0**e / inputs.n**2
@@ -130,29 +130,19 @@ class GramCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
-        same = self._options(machine, P)
+        same = {"fraction": self.policy.sketch_fraction, "cut": self._cut(machine, P)}
         bits, below = self.mean_bits + 1, 2.0**-self.low_bits
         Pu = await machine.product((P, self.u_columns), bits=bits, name="P u", **same)
         high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))
         b = machine.combine([(-1.0, high), (-below, low)], bits=bits)
-        pair = machine.beside([b, machine.combine([(below, b)], bits=bits)])
+        pair = machine.hstack([b, machine.combine([(below, b)], bits=bits)])
         return await machine.product((P, self.G), (pair, self.u_rows), bits=1, name="P C", **same)
 
-    def _options(self, machine: Machine, P: Shared) -> dict[str, Any]:
-        """Ring, blocks and shift of both products; the deep ring where means are too large for the wide."""
-        F = self.policy.sketch_fraction
+    def _cut(self, machine: Machine, P: Shared) -> Cut:
+        """How the sketch is encrypted once for both products."""
         uses = self.policy.iterations + 1
-        job = Job(((P, self.G),), "wide", F, self.mean_bits + 1, "P C", right_uses=uses)
-        try:
-            plan = plan_for(machine.parties, job, spare=2)  # for the noise of the second term
-        except ParameterError:
-            plan = plan_for(machine.parties, replace(job, ring="deep"), spare=2)
-        return {
-            "ring": plan.ring.family,
-            "fraction": F,
-            "blocks": plan.layouts[0],
-            "least_shift": plan.shifts[0],
-        }
+        job = Job(((P, self.G),), self.policy.sketch_fraction, self.mean_bits + 1, "P C", right_uses=uses)
+        return cut_for(machine, job, spare=2)  # for the noise of the second term
 
 
 def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> GramCovariance:
@@ -181,8 +171,8 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     # The rounding of a party may take a part of C beyond its bound by one unit.
     G = machine.private(None, gram, (m, m), f, entry_bits + 1, max(1, ceil(log2(1 + mean_norm**2))))
     rows = machine.private(None, both, (2, m), f, max(0, ceil(-log2(scale) / 2)) + 1, mean_bits + 1)
-    turned = None if both is None else np.ascontiguousarray(both.T)
-    columns = machine.private(None, turned, (m, 2), f, rows.bits, mean_bits + 1)
+    transposed = None if both is None else np.ascontiguousarray(both.T)
+    columns = machine.private(None, transposed, (m, 2), f, rows.bits, mean_bits + 1)
     return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits, low_bits)
 
 
@@ -203,8 +193,8 @@ class CorrelationCovariance(Covariance):
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P C, one product: the columns are centred already."""
         uses = self.policy.iterations + 1
-        job = Job(((P, self.C),), "wide", self.policy.sketch_fraction, 1, "P C", right_uses=uses)
-        return (await machine.products([fitting(machine.parties, job)]))[0]
+        job = Job(((P, self.C),), self.policy.sketch_fraction, 1, "P C", right_uses=uses)
+        return (await machine.products([job]))[0]
 
 
 async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:

@@ -17,7 +17,8 @@ from atoll.protocols.pca.sfpca.recipes import columns
 from atoll.protocols.pca.sfpca.recipes.certificate import Certificate, of_spectrum
 from atoll.protocols.pca.sfpca.recipes.correlation import Standardised, standardised
 from atoll.protocols.pca.sfpca.recipes.moments import Moments, check_moments
-from atoll.secret_matrices.machine import COEFFICIENT_BITS, Floats, Job, Machine, Shared
+from atoll.secret_matrices.coefficients import COEFFICIENT_BITS
+from atoll.secret_matrices.machine import Floats, Job, Machine, Shared
 from atoll.secret_matrices.rotations import rotation
 
 DATA_FRACTION = 60
@@ -92,7 +93,7 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
         check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
-    values, W, offset = await turned_and_opened(machine, inputs, C, mean, k)
+    values, W, offset = await rotated_and_opened(machine, inputs, C, mean, k)
     return Found(
         W,
         offset,
@@ -104,7 +105,7 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     )
 
 
-async def turned_and_opened(
+async def rotated_and_opened(
     machine: Machine, inputs: Inputs, C: Shared, mean: Shared | None, k: int
 ) -> tuple[Floats, Shared, Shared | None]:
     """Eigenvalues of a symmetric C of Frobenius norm at most one; components, and components times mean.
@@ -112,14 +113,10 @@ async def turned_and_opened(
     C may be indefinite; the entries of ``mean`` are below one.
     """
     H = await joint_rotation(machine, inputs, inputs.columns)
-    wide = C if mean is None else machine.beside([C, mean])
-    HC = await machine.product(
-        (H, wide), ring="deep", fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C"
-    )
+    wide = C if mean is None else machine.hstack([C, mean])
+    HC = await machine.product((H, wide), fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C")
     left = machine.part(HC, slice(None), slice(0, inputs.columns))
-    Z0 = await machine.product(
-        (left, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="Z"
-    )
+    Z0 = await machine.product((left, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="Z")
     Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
     values, U = await decomposed(machine, Z)
     top, offset = U.T[:k], None
@@ -151,11 +148,11 @@ async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
     values, U = same[0], same[1:]
     # What LAPACK leaves; an eigenvector's sign, or a basis where values coincide, is anybody's choice.
     rounding = 2.0**-46 * len(Z)
-    turned = U.T @ Z @ U - np.diag(values)
+    rotated = U.T @ Z @ U - np.diag(values)
     if (
         np.any(np.diff(values) > 0)
         or np.abs(U.T @ U - np.eye(len(Z))).max() > rounding
-        or np.abs(turned).max() > rounding * np.abs(Z).max(initial=2.0**-1000) * len(Z)
+        or np.abs(rotated).max() > rounding * np.abs(Z).max(initial=2.0**-1000) * len(Z)
     ):
         raise MessageError("the eigenvectors are not those of the opened matrix")
     return values, U
@@ -175,7 +172,7 @@ async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
     u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
-    S = await machine.product((u, minus_u), plain=G, ring="deep", fraction=2 * f, bits=1, name="covariance")
+    S = await machine.product((u, minus_u), plain=G, fraction=2 * f, bits=1, name="covariance")
     return S, (2.0**e / inputs.n) ** 2
 
 
@@ -204,7 +201,7 @@ async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
 
 async def _next_level(machine: Machine, level: Sequence[Shared], norm: int) -> list[Shared]:
     pairs = list(zip(level[::2], level[1::2], strict=False))
-    jobs = [Job((pair,), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+    jobs = [Job((pair,), fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
     made = [with_norm(x, norm) for x in await machine.products(jobs)]
     return made + list(level[2 * len(pairs) :])
 

@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from atoll.crypto.hazmat.product import family
 from atoll.errors import ParameterError
 from atoll.protocols.pca.sfpca.recipes import covariance as gram
 from atoll.protocols.pca.sfpca.recipes.columns import column_totals
 from atoll.protocols.pca.sfpca.recipes.covariance import Covariance, Policy, total_variance
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, check_variance
-from atoll.secret_matrices.machine import COEFFICIENT_BITS, Job, Machine, Shared
-from atoll.secret_matrices.widths import effort, fitting, fitting_all
+from atoll.secret_matrices.coefficients import COEFFICIENT_BITS
+from atoll.secret_matrices.machine import Job, Machine, Shared
+from atoll.secret_matrices.widths import effort, with_one_left
 
 _EXTRA_BITS = 4
 """Entries of rows keep so many bits more than entries of a Gram matrix: they are smaller."""
@@ -47,7 +47,7 @@ class RowCovariance(Covariance):
 
     straight: tuple[Shared, ...]
     """A_i: rows x columns."""
-    turned: tuple[Shared, ...]
+    transposed: tuple[Shared, ...]
     """A_i^T."""
     sums: Shared
     """u in two digits, the higher one first."""
@@ -67,13 +67,13 @@ class RowCovariance(Covariance):
         """(P A^T) A without the means."""
         F, uses = self.policy.sketch_fraction, self.policy.iterations + 1
         bits = ceil(log2(P.shape[1]) / 2) - self.halvings + 1
-        jobs = [Job(((P, y),), "wide", F, bits, "P A^T", right_uses=uses) for y in self.turned]
-        made = await machine.products(fitting_all(machine.parties, jobs))
-        P.kept.clear()  # its ciphertext is large, and was needed once
+        jobs = [Job(((P, y),), F, bits, "P A^T", right_uses=uses) for y in self.transposed]
+        made = await machine.products(with_one_left(machine, jobs))
+        machine.forget(P)  # its ciphertext is large, and was needed once
         T, minus_means = self._centred(machine, made, bits + 2)
         terms = (*zip(T, self.straight, strict=True), (minus_means, self.sums))
-        job = Job(terms, "wide", F, 1, "P C", right_uses=uses)
-        return (await machine.products([fitting(machine.parties, job)]))[0]
+        job = Job(terms, F, 1, "P C", right_uses=uses)
+        return (await machine.products([job]))[0]
 
     def _centred(self, machine: Machine, made: Sequence[Shared], bits: int) -> tuple[list[Shared], Shared]:
         """The factors of rows and of both digits of the column sums, which are n T / 2^e and -T 1 / 2^e.
@@ -88,11 +88,11 @@ class RowCovariance(Covariance):
         T = [machine.combine([(self._factor * 2.0**e / n, x)], bits=bits + 1) for x in made]
         factors = [machine.combine([(n / 2.0**e, x)], fraction=fraction, bits=bits) for x in T]
         weights = np.full((1, n), -(2.0**-e))
-        across = machine.turned(machine.beside(T))
-        low = machine.turned(machine.times_public(weights, across, fraction=fraction, bits=bits + 1))
+        across = machine.transpose(machine.hstack(T))
+        low = machine.transpose(machine.times_public(weights, across, fraction=fraction, bits=bits + 1))
         high = low.times_power_of_two(_digit_bits(n, f - self.halvings))
         high = machine.combine([(1.0, high)], fraction=fraction, bits=high.bits)
-        return factors, machine.beside([high, low])
+        return factors, machine.hstack([high, low])
 
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
@@ -110,9 +110,9 @@ def prefers_rows(sizes: Sequence[int], m: int) -> bool:
     """Whether multiplying with rows is less work than with Gram matrices; public, from public sizes."""
     if not sizes or m < 2 * max(sizes):
         return False
-    ring, rho, uses = family("wide")[0], 26, 4  # of two components and the default policy
-    with_rows = effort(ring, rho, (m,), tuple(sizes), uses) + effort(ring, rho, tuple(sizes), (m,), uses)
-    return with_rows < effort(ring, rho, (m,), (m,), uses)
+    rho, uses = 26, 4  # of two components and the default policy
+    with_rows = effort(rho, (m,), tuple(sizes), uses) + effort(rho, tuple(sizes), (m,), uses)
+    return with_rows < effort(rho, (m,), (m,), uses)
 
 
 def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: float) -> RowCovariance:
@@ -124,7 +124,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     if inputs.moments is not None:
         assert inputs.moments.rows is not None, "the moments were taken without their rows"
         own = inputs.moments.rows.on(f - t)
-    straight, turned, start = [], [], 0
+    straight, transposed, start = [], [], 0
     for owner, count in zip(inputs.providers, inputs.sizes, strict=True):
         rows: Any = None
         if own is not None and owner in inputs.mine:
@@ -133,9 +133,9 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
         norm = ceil(log2(count * m) / 2) - t
         straight.append(machine.private(owner, rows, (count, m), f, 1 - t, norm))
         across = None if rows is None else rows.T
-        turned.append(machine.private(owner, across, (m, count), f, 1 - t, norm))
+        transposed.append(machine.private(owner, across, (m, count), f, 1 - t, norm))
     sums = _column_sums(machine, inputs, own, f, t)
-    form = RowCovariance(inputs, policy, total, tuple(straight), tuple(turned), sums, t)
+    form = RowCovariance(inputs, policy, total, tuple(straight), tuple(transposed), sums, t)
     if form.row_error > _ROOM:
         raise ParameterError(
             "the rows differ too little, compared with their range, for their number",

@@ -38,16 +38,16 @@ _RESULT_FRACTION = 60
 async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
-    C = await held_covariance(machine, inputs, policy)
-    P = start(machine, inputs, policy, rho)
+    C = await held_covariance(machine, inputs, policy)  # Alg 1, l.2
+    P = start(machine, inputs, policy, rho)  # Alg 1, l.3
     for _ in range(policy.iterations):
-        P = await C.times(machine, P)
+        P = await C.times(machine, P)  # Alg 1, l.4
     Q = await orthonormalised(machine, P, policy)
     Y = await C.times(machine, Q)
     H = await joint_rotation(machine, inputs, rho)
-    small = await rotated(machine, H, await grams(machine, Q, Y))
+    small = await rotated(machine, H, await grams(machine, Q, Y))  # Alg 1, l.5
     opened = await machine.opened_symmetric(small.Z, smudge_bits=smudge_bits(machine, rho))
-    theta, U = await decomposed(machine, opened)
+    theta, U = await decomposed(machine, opened)  # Alg 1, l.6
     public = PublicTerms(
         inputs.columns,
         machine.parties,
@@ -58,14 +58,13 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     )
     certificate = await certify(machine, small, theta, U, k, public)
     certificate.check()
-    V = await leading(machine, H, Y, theta[:k], U[:, :k])
+    V = await leading(machine, H, Y, theta[:k], U[:, :k])  # Alg 1, l.7
     W = await orthonormal_rows(machine, V)
     values = np.maximum(theta, 0.0) * C.scale
     if C.standardised is not None:
         return Found(W, None, inputs.padding, values, C.total, certificate, C.standardised)
     Wu = await machine.product(
         (W, C.mean(machine)),
-        ring="deep",
         fraction=_RESULT_FRACTION,
         bits=1 + ceil(log2(inputs.columns) / 2),
         name="offset",
@@ -93,9 +92,9 @@ def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
 async def gram(machine: Machine, left: Shared, right: Shared) -> Shared:
     """left right^T with all its digits."""
     norm = ceil(log2(right.shape[0]) / 2) + 1
-    turned = with_norm(machine.turned(right), norm)
+    transposed = with_norm(machine.transpose(right), norm)
     return await machine.product(
-        (left, turned), ring="deep", fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
+        (left, transposed), fraction=left.fraction + right.fraction, bits=1, name="Gram matrix"
     )
 
 
@@ -109,7 +108,7 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
         A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
         rights = [MA] if W is None else [MA, W]
         size = MA.shape[1]
-        job = Job(((A, machine.beside(rights)),), "deep", SMALL_FRACTION, STEP_BITS, "M and W")
+        job = Job(((A, machine.hstack(rights)),), SMALL_FRACTION, STEP_BITS, "M and W")
         (out,) = await machine.products([job])
         M = machine.part(out, slice(None), slice(0, size))
         W = A if W is None else machine.part(out, slice(None), slice(size, 2 * size))
@@ -120,13 +119,12 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
     wide = P.fraction + 10
     WP = await machine.product(
         (W.times_power_of_two(grown), with_norm(P, ceil(log2(P.shape[0]) / 2) + 1)),
-        ring="deep",
         fraction=wide,
         bits=3,
         name="W P",
     )
     (A,) = await evaluate(Basis(machine, M, SMALL_FRACTION), [steps[-1]])
-    return await machine.product((A, WP), ring="deep", fraction=P.fraction, bits=1, name="Q")
+    return await machine.product((A, WP), fraction=P.fraction, bits=1, name="Q")
 
 
 class Small(NamedTuple):
@@ -140,7 +138,7 @@ class Small(NamedTuple):
 async def grams(machine: Machine, Q: Shared, Y: Shared) -> Small:
     """Y Q^T, Y Y^T and Q Q^T in one product."""
     rho = Q.shape[0]
-    both = await gram(machine, machine.above([Q, Y]), machine.above([Q, Y]))
+    both = await gram(machine, machine.vstack([Q, Y]), machine.vstack([Q, Y]))
     first, second = slice(0, rho), slice(rho, 2 * rho)
     blocks = [
         machine.part(both, rows, cols) for rows, cols in ((second, first), (second, second), (first, first))
@@ -152,13 +150,13 @@ async def rotated(machine: Machine, H: Shared, small: Small) -> Small:
     """H X H^T for each X."""
     rho = H.shape[0]
     left = await machine.product(
-        (H, machine.beside(list(small))), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H X"
+        (H, machine.hstack(list(small))), fraction=ROTATION_FRACTION, bits=1, name="H X"
     )
-    stacked = machine.above(
+    stacked = machine.vstack(
         [machine.part(left, slice(None), slice(i * rho, (i + 1) * rho)) for i in range(3)]
     )
     out = await machine.product(
-        (stacked, machine.turned(H)), ring="deep", fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
+        (stacked, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
     )
     return Small(*(machine.part(out, slice(i * rho, (i + 1) * rho), slice(None)) for i in range(3)))
 
@@ -167,9 +165,7 @@ async def leading(machine: Machine, H: Shared, Y: Shared, theta: Floats, U: Floa
     """U_k^T H Y / theta: one power step beyond the Ritz vectors, nearly orthonormal once certified."""
     bits = 1 + max(0, ceil(-log2(theta[-1])))
     top = machine.times_public(U.T / theta[:, None], H, fraction=SMALL_FRACTION - bits, bits=bits)
-    return await machine.product(
-        (top, with_norm(Y, 1)), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="components"
-    )
+    return await machine.product((top, with_norm(Y, 1)), fraction=_RESULT_FRACTION, bits=1, name="components")
 
 
 async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
@@ -177,12 +173,11 @@ async def orthonormal_rows(machine: Machine, V: Shared) -> Shared:
     k = V.shape[0]
     order = np.tril(np.ones((k, k)), -1) + np.eye(k) / 2
     for _ in range(2):
-        right = with_norm(machine.turned(V), ceil(log2(k) / 2) + 1)
-        E = await machine.product((V, right), ring="deep", fraction=_RESULT_FRACTION, bits=1, name="V V^T")
+        right = with_norm(machine.transpose(V), ceil(log2(k) / 2) + 1)
+        E = await machine.product((V, right), fraction=_RESULT_FRACTION, bits=1, name="V V^T")
         L = machine.weighted(machine.plus_public(E, -np.eye(k)), -order, fraction=_RESULT_FRACTION, bits=1)
         LV = await machine.product(
             (L, with_norm(V, ceil(log2(k) / 2) + 1)),
-            ring="deep",
             fraction=_RESULT_FRACTION,
             bits=1,
             name="L V",

@@ -25,7 +25,7 @@ from atoll.protocols.pca.sfpca.recipes.covariance import Covariance, Policy
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs, check_variance
 from atoll.randomness import expand
 from atoll.secret_matrices.machine import Job, Machine, Shared
-from atoll.secret_matrices.widths import fitting_all
+from atoll.secret_matrices.widths import with_one_left
 
 _PIECE_ROWS = 1 << 14
 """Rows of one product."""
@@ -40,10 +40,10 @@ _Terms = Sequence[tuple[Shared, Shared]]
 
 
 class Piece(NamedTuple):
-    """Some rows of everybody's columns, each also turned."""
+    """Some rows of everybody's columns, each also transposed."""
 
     straight: tuple[Shared, ...]
-    turned: tuple[Shared, ...]
+    transposed: tuple[Shared, ...]
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,16 @@ class ColumnCovariance(Covariance):
         lefts = [machine.part(P, slice(None), place) for _, place in self.split.blocks()]
         parts = []
         for group in self.groups:
-            across = [list(zip(lefts, piece.turned, strict=True)) for piece in group]
+            across = [list(zip(lefts, piece.transposed, strict=True)) for piece in group]
             T = await machine.products(self._jobs(machine, across, "P X^T", uses))
             back = [[(left, piece.straight[i]) for left, piece in zip(T, group, strict=True)] for i in owners]
-            parts.append(machine.beside(await machine.products(self._jobs(machine, back, "P C", uses))))
+            parts.append(machine.hstack(await machine.products(self._jobs(machine, back, "P C", uses))))
         return added(machine, parts, bits=1)
 
     def _jobs(self, machine: Machine, terms: Sequence[_Terms], name: str, uses: int) -> list[Job]:
         F = self.policy.sketch_fraction
-        jobs = [Job(tuple(pairs), "wide", F, 1, name, right_uses=uses) for pairs in terms]
-        return fitting_all(machine.parties, jobs)
+        jobs = [Job(tuple(pairs), F, 1, name, right_uses=uses) for pairs in terms]
+        return with_one_left(machine, jobs)
 
 
 async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> ColumnCovariance:
@@ -89,7 +89,7 @@ async def column_covariance(machine: Machine, inputs: Inputs, policy: Policy) ->
 
 
 def _piece(machine: Machine, inputs: Inputs, split: Split, rows: slice, f: int, factor: float) -> Piece:
-    straight, turned = [], []
+    straight, transposed = [], []
     count = rows.stop - rows.start
     for owner, width in zip(split.owners, split.widths, strict=True):
         known, own, across = split.of(owner, rows), None, None
@@ -99,8 +99,8 @@ def _piece(machine: Machine, inputs: Inputs, split: Split, rows: slice, f: int, 
             )
             across = np.ascontiguousarray(own.T)
         straight.append(machine.private(owner, own, (count, width), f, 1, 0))
-        turned.append(machine.private(owner, across, (width, count), f, 1, 0))
-    return Piece(tuple(straight), tuple(turned))
+        transposed.append(machine.private(owner, across, (width, count), f, 1, 0))
+    return Piece(tuple(straight), tuple(transposed))
 
 
 def dithered(values: npt.NDArray[np.float64], seed: bytes, *domain: str | int) -> npt.NDArray[np.int64]:
@@ -134,5 +134,5 @@ def score_jobs(machine: Machine, W: Shared, split: Split) -> list[Job]:
                 own = np.rint(np.ldexp(known.T, _ROW_FRACTION - split.fraction)).astype(np.int64)
             shape = (place.stop - place.start, stop - start)
             terms.append((left, machine.private(owner, own, shape, _ROW_FRACTION, 1)))
-        jobs.append(Job(tuple(terms), "deep", _SCORE_FRACTION, bits, "scores"))
-    return fitting_all(machine.parties, jobs)
+        jobs.append(Job(tuple(terms), _SCORE_FRACTION, bits, "scores"))
+    return with_one_left(machine, jobs)

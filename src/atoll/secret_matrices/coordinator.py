@@ -1,0 +1,113 @@
+"""The coordinator's machine: it has no key. It adds, relays, and knows the masked results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.golib import Buffer
+from atoll.crypto.hazmat.product import Integers
+from atoll.errors import MessageError
+from atoll.secret_matrices.courses import (
+    Course,
+    Left,
+    digest_of,
+    for_step,
+)
+from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Job, Precision, Shared
+from atoll.secret_matrices.messages import (
+    EncryptedMatrix,
+    EncryptedShare,
+    KeyParts,
+    MaskedShare,
+    MaskedTotal,
+    OpenedMatrix,
+    OpenedShare,
+    OthersKeyParts,
+    ProductPart,
+    PublicNumbers,
+    SecondHalves,
+    SeedPart,
+    SessionSeed,
+)
+from atoll.secret_matrices.openings import (
+    added_up,
+    floats,
+    share_words,
+)
+from atoll.secret_matrices.party import Party
+from atoll.study.address import Address
+
+
+class Coordinator(Party):
+    """The coordinator's machine: no key. It adds, relays, and knows the masked results."""
+
+    async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
+        """Collect seeds and key parts."""
+        self.precisions = tuple(precisions)
+        parts = await self.net.gather(SeedPart, self.providers)
+        seeds = tuple(parts[p].seed for p in self.providers)
+        await self.net.broadcast(self.providers, SessionSeed(seeds))
+        self.session = digest_of(self.digest, *seeds)
+        keys = await self.net.gather(KeyParts, self.providers)
+        if any(len(keys[p].parts) != len(precisions) for p in self.providers):
+            raise MessageError("a provider sent parts of other keys")
+        for address in self.providers:
+            others = tuple(keys[p].parts for p in self.providers if p != address)
+            await self.net.send(address, OthersKeyParts(others))
+
+    async def check(self, *, last: bool = False) -> None:
+        """Nothing: providers compare past the coordinator."""
+
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
+        for left in wanted:
+            step, members, x = self.next_step(), self._members(left.group), left.matrix
+            arrived = await self.net.gather(EncryptedShare, members)
+            parts = [for_step(arrived[p], step) for p in members]
+            public = x.share if self.me in x.holders else None
+            body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
+            await self.net.broadcast(self._members(left.readers), EncryptedMatrix(step, body))
+
+    async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
+        sums = [(course, await self._added_products(course)) for course in courses]
+        shares = {}
+        for course, total in sums:
+            members = self._members(course.group)
+            await self._fold(MaskedShare, members, total.add_share, course.step)
+            await self.net.send(members[0], MaskedTotal(course.step, total.total()))
+            shares[course.step] = await self.net.compute(total.clear, course.plan.clearing)
+        return shares
+
+    async def _added_products(self, course: Course) -> go.ProductSum:
+        total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
+        await self._fold(ProductPart, self._senders(course.job), total.add, course.step)
+        second = await self.net.compute(total.second)
+        await self.net.broadcast(self._members(course.group), SecondHalves(course.step, second))
+        return total
+
+    def _senders(self, job: Job) -> list[Address]:
+        matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
+        return [p for p in self.providers if any(str(p) in y.holders for y in matrices)]
+
+    async def _fold(
+        self,
+        kind: type[ProductPart | MaskedShare],
+        senders: Sequence[Address],
+        add: Callable[[Buffer], None],
+        step: int,
+    ) -> None:
+        await self.net.fold(kind, senders, lambda _, message: add(for_step(message, step)))
+
+    async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
+        step = self.next_step()
+        arrived = await self.net.gather(OpenedShare, self.providers)
+        words = added_up([share_words(arrived[p], step, x) for p in self.providers])
+        await self.net.broadcast(self.providers, OpenedMatrix(step, words))
+        return floats(words, x.fraction)
+
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002  they check
+        step = self.next_step()
+        await self.net.broadcast(self.providers, PublicNumbers(step, np.ascontiguousarray(values)))
+        return values

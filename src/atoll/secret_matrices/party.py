@@ -1,0 +1,95 @@
+"""The course of a product, as far as provider and coordinator have it in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from atoll.crypto.hazmat.product import Integers, Ring
+from atoll.randomness import fresh_seed
+from atoll.secret_matrices.carried import Carried
+from atoll.secret_matrices.courses import (
+    Course,
+    Left,
+    digest_of,
+    lefts,
+    to_encrypt,
+)
+from atoll.secret_matrices.local import ShareHolder
+from atoll.secret_matrices.machine import Floats, Group, Job, Shared, concerned
+from atoll.secret_matrices.openings import (
+    release,
+)
+from atoll.secret_matrices.widths import plan_for
+from atoll.study.address import Address
+
+
+class Party(ShareHolder):
+    """The course of a product, as far as provider and coordinator have it in common."""
+
+    def _key_common(self, family: str) -> bytes:
+        return digest_of(self.session, "key", family)
+
+    def _common(self, step: int, ring: Ring) -> bytes:
+        return digest_of(self.session, "common", ring.name, step)
+
+    def _seed(self, what: str, step: int) -> bytes:
+        return self.record(f"{what} {step}", fresh_seed)
+
+    async def products(self, jobs: Sequence[Job]) -> list[Shared]:
+        groups = [concerned(self.all_providers, job) for job in jobs]
+        plans = [
+            plan_for(len(group), job, precisions=self.precisions)
+            for job, group in zip(jobs, groups, strict=True)
+        ]
+        wanted = [left for made in zip(jobs, plans, groups, strict=True) for left in lefts(*made)]
+        self._begin(groups)
+        missing = to_encrypt(wanted)
+        await self._encrypt_all(missing)
+        for left in missing:
+            left.sent()
+        courses = [
+            Course(job, plan, group, self.next_step())
+            for job, plan, group in zip(jobs, plans, groups, strict=True)
+        ]
+        shares = await self._multiply_all(courses)
+        return [self._result(course, shares.get(course.step)) for course in courses]
+
+    def _begin(self, groups: Sequence[Group]) -> None:
+        """Products of these groups follow."""
+
+    def _members(self, group: Group) -> list[Address]:
+        return [p for p in self.providers if str(p) in group]
+
+    def _carrier(self, group: Group) -> str:
+        return str(self._members(group)[0])
+
+    def _result(self, course: Course, share: Integers | None) -> Shared:
+        y, words = course.plan.layouts[0], course.plan.clearing.share_words
+        if share is None:
+            share = np.zeros((y.rows, y.cols, words), np.uint64)
+        return Shared(
+            (y.rows, y.cols),
+            course.job.fraction,
+            course.job.bits,
+            share,
+            course.group | {str(self.coordinator)},
+            carrier=self._carrier(course.group),
+            carried=self._carried(course),
+        )
+
+    def _carried(self, course: Course) -> Carried | None:  # noqa: ARG002  carriers have one
+        return None
+
+    @abstractmethod
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
+        """Encrypt left matrices under their groups' keys; the ciphertexts are kept with them."""
+
+    @abstractmethod
+    async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
+        """Multiply, refresh, and return this role's share of each result, by step."""
+
+    async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
+        return await release(self, x, receivers)

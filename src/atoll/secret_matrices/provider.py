@@ -1,0 +1,337 @@
+"""A provider's machine: its part of the keys, its products and decryption shares, its accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from atoll.crypto.hazmat import product as go
+from atoll.crypto.hazmat.golib import Buffer
+from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
+from atoll.errors import MessageError
+from atoll.randomness import SEED_BYTES, fresh_seed
+from atoll.secret_matrices.carried import Carried
+from atoll.secret_matrices.checks import Checks
+from atoll.secret_matrices.courses import (
+    Course,
+    Left,
+    Total,
+    aligned,
+    cleared,
+    digest_of,
+    encode_right,
+    fingerprint,
+    for_step,
+    multiply,
+    read_ciphertext,
+    seen,
+)
+from atoll.secret_matrices.local import OwnMessage
+from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Group, Precision, Shared
+from atoll.secret_matrices.messages import (
+    EncryptedMatrix,
+    EncryptedShare,
+    KeyParts,
+    MaskedShare,
+    MaskedTotal,
+    OpenedMatrix,
+    OpenedShare,
+    OthersKeyParts,
+    ProductPart,
+    PublicNumbers,
+    SecondHalves,
+    SeedPart,
+    SessionSeed,
+)
+from atoll.secret_matrices.openings import (
+    check_masked,
+    check_step,
+    check_words,
+    floats,
+)
+from atoll.secret_matrices.party import Party
+from atoll.secret_matrices.widths import rings_for
+
+_HASH = 32
+_ROUNDING = 1e-9
+"""By which processors may differ in numbers that follow from public ones by a few operations."""
+
+
+class Provider(Party):
+    """One provider's machine."""
+
+    checks: Checks | None = None
+
+    async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
+        """Agree on a session seed and on a secret of the providers; make keys, and see whose they are."""
+        seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
+        await self.net.send(self.coordinator, SeedPart(seed))
+        seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
+        whole = len(seeds) == self.parties and all(len(s) == SEED_BYTES for s in seeds)
+        if not whole or seeds[place] != seed:
+            raise MessageError("the session's seed was not made from everybody's parts")
+        self.session = digest_of(self.digest, *seeds)
+        self.precisions, self.secrets = tuple(precisions), dict[Ring, go.Secret]()
+        families = [rings_for(one)[0].family for one in precisions]
+        parts = tuple(self._key_part(rings_for(one)) for one in precisions)
+        nonce = self.record("check nonce", fresh_seed)
+        # Everybody is bound to its part before it can see another's, which it could cancel.
+        note = digest_of(self.session, self.me, *parts) + nonce
+        notes = await self.net.agree(
+            f"the seeds that {self.coordinator} sent", self.session, self.providers, note
+        )
+        self.checks = Checks(digest_of(self.session, "checks", *(notes[p][_HASH:] for p in self.providers)))
+        self._pending: list[Course] = []
+        self._settled: list[Course] = []
+        self._totals: dict[int, Any] = {}
+        self._news = False
+        await self.net.send(self.coordinator, KeyParts(parts))
+        theirs = (await self.net.receive(OthersKeyParts, self.coordinator)).parts
+        others = [p for p in self.providers if p != self.net.me]
+        if len(theirs) != len(others):
+            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts of {len(others)}")
+        self._key_parts = {self.me: dict(zip(families, parts, strict=True))}
+        for address, given in zip(others, theirs, strict=True):
+            if digest_of(self.session, str(address), *given) != notes[address][:_HASH]:
+                raise MessageError(
+                    f"the key part that {self.coordinator} gave for {address} is not the one it committed to",
+                    hint="nothing was encrypted; the two of them know why",
+                )
+            self._key_parts[str(address)] = dict(zip(families, given, strict=True))
+        self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
+
+    def _key_part(self, rings: Sequence[Ring]) -> bytes:
+        """One secret for rings of one family, which differ in the number of their moduli only."""
+        name = rings[0].family
+        seed = self.record(f"secret key {name}", fresh_seed)
+        self.secrets |= {ring: go.Secret(ring, seed) for ring in rings}
+        widest = self.secrets[rings[-1]]
+        return widest.key_share(self._key_common(name), self.record(f"key error {name}", fresh_seed))
+
+    def key(self, ring: Ring, group: Group) -> go.PublicKey:
+        """Of a group of providers: the sum of their parts, cut to the ring's moduli."""
+        if (ring, group) not in self._keys:
+            parts = [self._key_parts[str(p)][ring.family][: ring.poly_size] for p in self._members(group)]
+            self._keys[ring, group] = go.PublicKey(ring, parts, self._key_common(ring.family))
+        return self._keys[ring, group]
+
+    async def _send(self, message: OwnMessage) -> None:
+        await self.net.send(self.coordinator, message)
+
+    # ---- accounts ----
+
+    @property
+    def _accounts(self) -> Checks:
+        assert self.checks is not None, "set_up comes first"
+        return self.checks
+
+    def _begin(self, groups: Sequence[Group]) -> None:
+        # Masked totals of earlier products are used from here on.
+        self._settled, self._pending, self._news = self._settled + self._pending, [], True
+        for group in groups:
+            self._accounts.account(group)
+
+    async def _give(
+        self, course: Left | Course, what: str, step: int, body: Buffer, count: int, sign: int = 1
+    ) -> None:
+        ring, readers = course.ring, course.readers
+        residues = await self.net.compute(fingerprint, self._accounts, ring, body, count)
+        self._accounts.give(course.group, what, step, residues, sign, readers=readers)
+
+    async def check(self, *, last: bool = False) -> None:
+        """Compare accounts with the other providers; unless it is the last time, without the totals of
+        products that nothing was computed from yet: their carrier need not have them."""
+        if self.checks is None:
+            return
+        if last and self._pending:
+            self._begin([])
+        if not self._news:
+            return
+        self._news = False
+        await self._settle()
+        topic = f"what {self.coordinator} sent before step {self._step + 1}"
+        notes = await self.net.agree(topic, self.session, self.providers, self.checks.notes(self.me))
+        self.checks.compare(self.me, {str(a): note for a, note in notes.items()}, str(self.coordinator))
+
+    async def _settle(self) -> None:
+        """Book what totals are made of, and the totals themselves."""
+        for course in self._settled:
+            self._accounts.account(course.group)
+            given = course.given
+            if self.me in course.group and given is not None:
+                self._accounts.give(course.group, "total", course.step, given)
+            if self.me == self._carrier(course.group):
+                residues = (await self._total(course)).residues
+                self._accounts.give(course.group, "total", course.step, residues, -1)
+                if course.carried is not None:
+                    await course.carried.value()  # keeps what it needs
+                del self._totals[course.step]
+        self._settled = []
+
+    # ---- products ----
+
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
+        steps = [(left, self.next_step()) for left in wanted]
+        for left in wanted:
+            self._accounts.account(left.group, left.readers)
+        mine = [(left, step) for left, step in steps if self.me in left.group]
+        for left, step in mine:
+            x, secret, common = left.matrix, self.secrets[left.ring], self._common(step, left.ring)
+            limit = x.fraction + x.bits if x.known else 64 * x.share.shape[2]
+            seed = self._seed("encryption", step)
+            body = await self.net.compute(
+                secret.encrypt, x.share, limit, left.shift, left.layout, common, seed
+            )
+            await self._send(EncryptedShare(step, body))
+            await self._give(left, "encrypted", step, body, left.ring.degree)
+        for left, step in mine:
+            if self.me in left.readers:
+                await self._take(left, step)
+            if left.matrix.carried is not None:
+                await self._give_carried(left, step)
+
+    async def _take(self, left: Left, step: int) -> None:
+        """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
+        body = for_step(await self.net.receive(EncryptedMatrix, self.coordinator), step)
+        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
+        digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
+        self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
+
+    async def _give_carried(self, left: Left, step: int) -> None:
+        """The coordinator's part of an encrypted matrix is encoded, but not encrypted."""
+        public = await left.matrix.carried.value()
+        nothing = bytes(left.layout.left_polys * left.ring.poly_size)
+        body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [nothing])
+        await self._give(left, "encrypted", step, body, left.ring.degree)
+
+    async def _ciphertext(self, left: Left) -> Ciphertext:
+        kept = left.matrix.kept
+        if not isinstance(kept[left.key], Ciphertext):
+            kept[left.key] = await self.net.compute(read_ciphertext, *kept[left.key])
+        ciphertext: Ciphertext = kept[left.key]
+        return ciphertext
+
+    async def _right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
+        key = ("right", ring.name, layout)
+        if key not in y.kept:
+            share = await self.own_part(y)
+            assert share is not None
+            y.kept[key] = await self.net.compute(encode_right, ring, y, share, layout)
+        right: go.Right = y.kept[key]
+        return right
+
+    async def _own_product(self, course: Course) -> memoryview | None:
+        """This provider's product, or None where (publicly) all its right sides are zero."""
+        job, plan, step = course.job, course.plan, course.step
+        ring, plain = plan.ring, job.plain
+        adds = plain is not None and self.me in plain.holders
+        held = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
+        if not held and not adds:
+            return None
+        pairs = [
+            (
+                await self._ciphertext(course.left(i)),
+                await self._right(ring, job.terms[i][1], plan.layouts[i]),
+            )
+            for i in held or [0]
+        ]
+        added = None
+        if adds and plain is not None:
+            own = await self.own_part(plain)
+            assert own is not None
+            added = aligned(own, plain.fraction, plan, job.terms)
+        seed, domain = self._seed("zero", step), digest_of(self.session, "product", step, str(plan))
+        key = self.key(ring, course.group)
+        return await self.net.compute(multiply, key, pairs, added, plan.clearing.value_bits, seed, domain)
+
+    async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
+        self._pending += courses
+        mine = [course for course in courses if self.me in course.group]
+        for course in mine:
+            message = await self._own_product(course)
+            if message is not None:
+                await self._send(ProductPart(course.step, message))
+                head = course.plan.ring.residues_size(course.entries)
+                await self._give(course, "second", course.step, message[head:], course.plan.ring.degree)
+                await self._give_total(course, message[:head])
+        seconds = {course.step: await self._second_halves(course) for course in mine}
+        # A decryption share of anything but the sum would say the key; of a sum that is too large, the value.
+        await self.check()
+        return {course.step: await self._refreshed(course, seconds.pop(course.step)) for course in mine}
+
+    async def _give_total(self, course: Course, body: Buffer) -> None:
+        residues = await self.net.compute(fingerprint, self._accounts, course.plan.ring, body, course.entries)
+        course.give(residues)
+
+    async def _second_halves(self, course: Course) -> tuple[memoryview, bytes]:
+        """Of a product, as they came, and their digest."""
+        plan, step = course.plan, course.step
+        second = for_step(await self.net.receive(SecondHalves, self.coordinator), step)
+        domain = digest_of(self.session, "refresh", step, str(plan), second)
+        residues = await self.net.compute(fingerprint, self._accounts, plan.ring, second, plan.ring.degree)
+        self._accounts.take(course.group, "second", step, residues, domain)
+        return second, domain
+
+    async def _refreshed(self, course: Course, halves: tuple[memoryview, bytes]) -> Integers:
+        plan, step, (second, domain) = course.plan, course.step, halves
+        refresh, seed = self.secrets[plan.ring].refresh, self._seed("mask", step)
+        masked, share = await self.net.compute(refresh, second, plan.layouts[0], plan.clearing, seed, domain)
+        await self._send(MaskedShare(step, masked))
+        await self._give_total(course, masked)
+        return share
+
+    def _carried(self, course: Course) -> Carried | None:
+        async def made() -> Integers:
+            return (await self._total(course)).share
+
+        if self.me == self._carrier(course.group):
+            course.carried = Carried(made)
+        return course.carried
+
+    async def _total(self, course: Course) -> Total:
+        """The masked result of a product, once it is here."""
+        plan, step = course.plan, course.step
+        while step not in self._totals:
+            message = await self.net.receive(MaskedTotal, self.coordinator)
+            if message.step in self._totals:  # one to compute with, one to compare
+                raise MessageError(f"{self.coordinator} sent a masked total twice, at step {message.step}")
+            self._totals[message.step] = message.body
+        if not isinstance(self._totals[step], Total):
+            self._totals[step] = await self.net.compute(
+                cleared, self._accounts, plan, self._totals[step], course.entries
+            )
+        total: Total = self._totals[step]
+        return total
+
+    # ---- openings ----
+
+    async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:
+        check_masked(x)
+        await self.check()
+        step = self.next_step()
+        share = await self.own_part(x)
+        assert share is not None
+        if smudge_bits:
+            share = go.smudge(share, smudge_bits, self._seed("smudging", step), digest_of(self.session, step))
+        await self._send(OpenedShare(step, share))
+        opened = await self.net.receive(OpenedMatrix, self.coordinator)
+        check_step(opened.step, step)
+        check_words(opened.words, x.shape)
+        self._accounts.open(self.all_providers, step, share, np.array(opened.words))
+        self._news = True
+        return floats(opened.words, x.fraction)
+
+    async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:
+        step = self.next_step()
+        message = await self.net.receive(PublicNumbers, self.coordinator)
+        check_step(message.step, step)
+        theirs = message.values
+        if theirs.dtype != np.float64 or theirs.shape != values.shape or not np.isfinite(theirs).all():
+            raise MessageError("public numbers have the wrong shape")
+        if recomputed and not np.allclose(theirs, values, rtol=_ROUNDING, atol=0):
+            raise MessageError(f"the public numbers that {self.coordinator} sent are not those computed here")
+        self._accounts.see(self.all_providers, "public numbers", step, digest_of(theirs.tobytes()))
+        self._news = True
+        return np.array(theirs)

@@ -36,7 +36,7 @@ from atoll.errors import (
     RunError,
 )
 
-ABI_VERSION: Final = 3
+ABI_VERSION: Final = 4
 _PROBLEM_BYTES: Final = 512
 _SUFFIX = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
 LIBRARY_PATH: Final = Path(__file__).resolve().parents[2] / "_native" / f"libatoll.{_SUFFIX}"

@@ -85,7 +85,9 @@ def check_counts(
     if len(counts) != len(islands):
         raise refuse(teller, f"{len(counts)} numbers of rows for {len(islands)} islands")
     if counts[place] != own:
-        raise refuse(teller, f"{counts[place]} as the number of rows of {islands[place].party}, which has {own}")
+        raise refuse(
+            teller, f"{counts[place]} as the number of rows of {islands[place].party}, which has {own}"
+        )
     wrong = [i for i, n in enumerate(counts) if not 0 <= n < MAX_ROWS]
     if wrong:
         raise refuse(teller, f"{counts[wrong[0]]} as the number of rows of {islands[wrong[0]].party}")

@@ -134,6 +134,10 @@ class MissingComponent(AtollError, ImportError):
     exit_code = 7
 
 
+class DataWarning(UserWarning):
+    """Something of a table is left out."""
+
+
 class PrivacyWarning(UserWarning):
     """A study runs as asked, but discloses more than its user may expect."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -64,7 +65,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command; every error ends with its documented exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        sys.exit(app(args=given, prog_name="atoll", standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            sys.exit(app(args=given, prog_name="atoll", standalone_mode=False) or 0)
     except _UsageError as error:
         console.print_error(_as_parameter_error(error))
         sys.exit(ParameterError.exit_code)
@@ -79,6 +82,11 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(error.exit_code)
         console.print_unexpected(error)
         sys.exit(AtollError.exit_code)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as the command line says it, without the line of code that raised it."""
+    console.print_warning(str(message))
 
 
 def _as_parameter_error(error: Any) -> ParameterError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from atoll.data.headers import check_header, warn_of_index, without_index
 from atoll.data.readers import READERS, Reader, reader_of
 from atoll.errors import DataError, ParameterError
 from atoll.lazy import lazy
@@ -141,7 +142,12 @@ class Island:
         except Exception as error:  # each reader has its own exceptions
             reason = str(error).split("\n", 1)[0]
             raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
-        columns = [str(column) for column in frame.columns]
+        written = reader.names(path, frame)
+        columns = without_index(written)
+        check_header(columns, path, name)
+        if len(columns) < len(written):
+            frame = frame.iloc[:, 1:]
+            warn_of_index(path, name)
         island = cls(frame, name=name, columns=columns, source=path, identity=identity)
         island.reader = reader
         return island

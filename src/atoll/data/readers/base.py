@@ -17,6 +17,11 @@ class Reader(ABC):
     def read(self, path: Path) -> pd.DataFrame:
         """The whole table."""
 
+    def names(self, path: Path, table: pd.DataFrame) -> list[str]:
+        """The names as the file has them, of a table that was read from it."""
+        del path
+        return [str(column) for column in table.columns]
+
     def columns(self, path: Path) -> tuple[str, ...]:
         """The column names; a format that can say them without reading the rows does so."""
         return tuple(str(column) for column in self.read(path).columns)

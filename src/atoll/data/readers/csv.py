@@ -22,6 +22,11 @@ class CSV(Reader):
     def read(self, path: Path) -> pd.DataFrame:
         return pd.read_csv(path)
 
+    def names(self, path: Path, table: pd.DataFrame) -> list[str]:
+        # pandas gives the second of two columns with one name another, and names those that have none.
+        written = list(self.columns(path))
+        return written if len(written) == table.shape[1] else super().names(path, table)
+
     def columns(self, path: Path) -> tuple[str, ...]:
         with path.open(encoding="utf-8-sig", newline="") as lines:
             for row in csv.reader(lines):

@@ -1,4 +1,4 @@
-"""Two checkouts on the same work, in turn: processor seconds (medians) and bytes, as ratios.
+"""Two checkouts on the same work, in turn: processor seconds (medians), bytes and memory, as ratios.
 
     python -m benchmarks.before_after OLD NEW [--runs 5] [--cases wine paillier ...]
 
@@ -50,6 +50,17 @@ def pca(name):
     return used() - start, fitted.transcript_
 
 
+def joint(rows):
+    X = np.random.default_rng(5).normal(size=(rows, 90))
+    known = inspect.signature(atoll.PCA).parameters
+    options = {"accept_determined": True} if "accept_determined" in known else {}
+    blocks = np.array_split(X, 4)
+    atoll.PCA(5, **options).fit([block[:1000] for block in blocks])
+    start = used()
+    fitted = atoll.PCA(5, **options).fit(blocks)
+    return used() - start, fitted.transcript_
+
+
 def added(method, n, **options):
     form = ((method, options),)
     sums.bench_sums(n, 3, form)  # loads and warms what the first run pays for
@@ -60,19 +71,21 @@ def added(method, n, **options):
     return (used() - start) / repeat, row
 
 
-if case in ("mnist", "wine"):
-    seconds, transcript = pca(case)
+if case in ("mnist", "wine", "pppca"):
+    seconds, transcript = joint(1_000_000) if case == "pppca" else pca(case)
     sent = max(cost.bytes_sent for role, cost in transcript.roles.items() if role.endswith("/provider"))
     figures = seconds, sent, transcript.bytes, transcript.rounds
 else:
     method, n, *key = case.split("-")
     seconds, row = added(method, int(n), **({"key": key[0]} if key else {}))
     figures = seconds, row.island_bytes, row.total_bytes, 0
-print(json.dumps(figures))
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps([*figures, peak]))
 """
 CASES = (
     "wine",
     "mnist",
+    "pppca",
     "paillier-10000",
     "lattice-10000-collective",
     "lattice-10000-server",
@@ -84,7 +97,7 @@ CASES = (
 
 
 def once(tree: Path, case: str) -> list[float]:
-    """Processor seconds, bytes of the busiest island, bytes in all, rounds."""
+    """Processor seconds, bytes of the busiest island, bytes in all, rounds, peak memory."""
     environment = os.environ | {"PYTHONPATH": str(tree / "src")}
     done = subprocess.run(
         [sys.executable, "-c", WORK, case], env=environment, capture_output=True, text=True, check=False
@@ -102,7 +115,7 @@ def compared(old: Path, new: Path, case: str, runs: int) -> list[Any]:
         before.append(once(old, case))
         after.append(once(new, case))
     was, now = ([median(column) for column in zip(*figures, strict=True)] for figures in (before, after))
-    ratios = [now[i] / was[i] for i in range(3)]
+    ratios = [now[i] / was[i] for i in (0, 1, 2, 4)]
     return [case, was[0], now[0], *ratios, f"{was[3]:.0f} / {now[3]:.0f}" if was[3] else ""]
 
 
@@ -118,7 +131,7 @@ def main() -> None:
     for case in cases:
         rows.append(compared(given.old.resolve(), given.new.resolve(), case, given.runs))
         print(*rows[-1], flush=True)
-    titles = ("case", "CPU s before", "after", "CPU ratio", "island bytes", "all bytes", "rounds")
+    titles = ("case", "CPU s before", "after", "CPU ratio", "island bytes", "all bytes", "memory", "rounds")
     show("after / before, medians", titles, rows)
 
 

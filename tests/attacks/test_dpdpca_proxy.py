@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.support.examples import Example, cut, dpdpca, table
 from tests.support.taps import Tap, tapped
 
@@ -85,7 +86,8 @@ def held(example: Example, tap: Tap, who: Address) -> Iterator[bytes]:
 
 def noises(ended: Ended, seed: bytes) -> Iterator[np.ndarray]:
     """All symmetric noise, for rows of length one, that the protocol's code makes from a seed."""
-    stage = plan_of(ended.example.study, ended.parameters, FEATURES).moments
+    shared = structs.replace(ended.parameters.privacy, noise="distributed")
+    stage = plan_of(ended.example.study, structs.replace(ended.parameters, privacy=shared), FEATURES).moments
     yield paper.gen_noise(seed, FEATURES, ended.parameters)
     for share in (stage.draw_share(seed), stage.noise.draw_share(seed)):
         yield grid.unpack_triangle(share, FEATURES) / grid.MOMENT_UNITS

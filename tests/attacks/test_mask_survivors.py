@@ -166,7 +166,7 @@ def test_contributors_that_were_told_different_members_of_one_round_find_out() -
     deviating = replace(protocol, roles={**protocol.roles, "receiver": liar(loot, members, survivors)})
     told = r"island-\d/contributor was told something else than .* about who stayed in values#0"
     with pytest.raises(MessageError, match=told):
-        LocalEngine().run(deviating, study.study, study.islands, observer=tap)
+        LocalEngine().run(deviating, study.study, study.own, observer=tap)
     assert answers_of(study, tap) == {}
 
 

@@ -12,7 +12,7 @@ from tests.attacks.test_sfpca_widths import decaying
 from tests.support.sfpca_runs import direct, simulate, strict
 
 from atoll.errors import CertificateRefused
-from atoll.protocols.pca.sfpca import private
+from atoll.protocols.pca.sfpca.parameters import SFPCAParameters
 from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
 from atoll.secret_matrices.machine import Job, Shared, concerned
 from atoll.secret_matrices.rotations import WORK_BITS, _dithered, gaussians, rotation
@@ -116,4 +116,4 @@ def test_a_product_that_concerns_one_provider_is_made_under_everybodys_key() -> 
 
 
 def test_numbers_of_rows_are_public_so_rows_are_replaced() -> None:
-    assert private.NEIGHBOURS == "replace"
+    assert SFPCAParameters.fixed["neighbours"] == "replace"

@@ -45,7 +45,7 @@ class Multiples(roles.Coordinator):
         wanted = (U * [3.0, 2.0, 1.0]) @ U.T
         added = [MERSENNE * round(v * 2**30) for v in wanted[upper]]
         values = go.to_ints(words) + np.array(added, dtype=object)[:, None]
-        words = go.from_ints(values, go.MAX_WORDS)
+        words = go.from_ints(values, go.limits().max_words)
         await self.net.broadcast(self.providers, mm.OpenedMatrix(step, words))
         return openings.floats(words, x.fraction)
 
@@ -103,7 +103,7 @@ def test_a_masked_total_does_not_come_twice(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(roles, "Coordinator", Twice)
     example = sfpca_columns(bounds=64.0)
     with pytest.raises(MessageError, match="twice"):
-        run_study(example.study, example.islands)
+        run_study(example.study, example.own)
 
 
 # ---- sums that were right, elsewhere ----
@@ -130,7 +130,7 @@ def refused(example: Any, coordinator: type, monkeypatch: pytest.MonkeyPatch) ->
     tap = Watched()
     monkeypatch.setattr(roles, "Coordinator", coordinator)
     with pytest.raises(AtollError) as found:
-        LocalEngine().run(protocol.PROTOCOL, example.study, example.islands, observer=tap)
+        LocalEngine().run(protocol.PROTOCOL, example.study, example.own, observer=tap)
     return found.value, tap
 
 
@@ -259,7 +259,7 @@ async def two_readers(machine: Any, inputs: Any, receivers: frozenset[str]) -> A
     for name, factor in [*zip(names, (3, 5), strict=True), (names[0], 7)]:
         own = np.eye(2, dtype=np.int64) * (factor << 20) if machine.me == name else None
         y = machine.private(name, own, (2, 2), 20, 4)
-        made = await machine.product((x, y), ring="deep", fraction=40, bits=9, name="times y")
+        made = await machine.product((x, y), fraction=40, bits=9, name="times y")
         out.append(await machine.released(made, receivers))
     return out
 
@@ -332,8 +332,8 @@ class LyingCarrier(roles.Provider):
 async def squared_twice(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
     own = None if inputs.moments is None else np.eye(2, dtype=np.int64) << 40
     x = machine.private(None, own, (2, 2), 40, 4)
-    made = await machine.product((x, x), ring="deep", fraction=40, bits=8, name="square")
-    made = await machine.product((x, made), ring="deep", fraction=40, bits=12, name="cube")
+    made = await machine.product((x, x), fraction=40, bits=8, name="square")
+    made = await machine.product((x, made), fraction=40, bits=12, name="cube")
     return await machine.released(made, receivers)
 
 

@@ -45,7 +45,7 @@ def test_a_value_beyond_either_bound_is_refused_though_the_power_of_two_covers_i
     with pytest.raises(
         RangeOverflow, match=r"north: column 'dose' holds a value beyond .* at row 1; no number"
     ):
-        declared.check(X, Island.from_array(X, name="north"), ["age", "dose"])
+        declared.check(Island.from_array(X, name="north", columns=["age", "dose"]).chosen(["age", "dose"]))
 
 
 def test_the_widest_column_counts() -> None:

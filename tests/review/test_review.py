@@ -181,9 +181,7 @@ def test_an_epsilon_that_does_not_hold_is_not_written_as_a_number() -> None:
     review = review_study(private_pppca().study)
     assert review.privacy is not None
     account = AccountReview("north", "icu", 2.0, 0.0, None, None, False, "none holds", "nor then", "over")
-    text = as_markdown(
-        structs.replace(review, privacy=structs.replace(review.privacy, accounts=(account,)))
-    )
+    text = as_markdown(structs.replace(review, privacy=structs.replace(review.privacy, accounts=(account,))))
     assert "| north: icu | 2 (at delta 0) | none holds | nor then — **over** |" in text
 
 

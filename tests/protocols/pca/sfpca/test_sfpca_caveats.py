@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.examples import Example, private_sfpca, sfpca, sfpca_standardised
 
 from atoll.review.study import review_study
@@ -28,3 +29,52 @@ def test_what_a_refused_standardised_run_shows_is_said() -> None:
 
 def test_how_many_colluders_the_noise_is_for_is_said() -> None:
     assert "more than 1 colluding providers know more of the noise" in caveats(private_sfpca())
+
+
+WHOLE = "all eigenvalues of the joint covariance (as many as columns)"
+RITZ = "Ritz values, the leading ones of which are the explained variances"
+CERTIFIED = "and one number that certifies the accuracy"
+DIGITS = "; with a double's digits, about 2^-52 of the total"
+
+
+@pytest.mark.parametrize(
+    ("example", "opened"),
+    [
+        (sfpca(recipe="direct"), f"{WHOLE}{DIGITS}"),
+        (sfpca(n_components=None), f"{WHOLE}{DIGITS}"),
+        (sfpca(recipe="strict", n_components=None), f"{WHOLE}, {CERTIFIED}{DIGITS}"),
+        (sfpca(recipe="strict"), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
+        (sfpca(), f"up to 42 columns: {WHOLE}; beyond: 26 {RITZ}, {CERTIFIED}{DIGITS}"),
+        (
+            sfpca(recipe="direct", standardize=True),
+            f"all eigenvalues of the joint correlation matrix (as many as columns){DIGITS}",
+        ),
+        (private_sfpca(), "all eigenvalues of the noisy second moments (as many as columns)"),
+    ],
+)
+def test_what_a_recipe_opens_of_the_spectrum_is_said_to_whoever_sees_it(
+    example: Example, opened: str
+) -> None:
+    for role in review_study(example.study).roles:
+        assert (opened in role.learns) == (role.role in ("provider", "coordinator")), role.role
+
+
+@pytest.mark.parametrize(
+    ("example", "said"),
+    [
+        (sfpca(), "the total variance"),
+        (sfpca_standardised(), "how many columns are not constant"),
+        (private_sfpca(), "the total variance, noisy"),
+    ],
+)
+def test_what_is_opened_of_the_total_is_said(example: Example, said: str) -> None:
+    totals = ("the total variance", "how many columns are not constant", "the total variance, noisy")
+    (provider,) = (role for role in review_study(example.study).roles if role.role == "provider")
+    assert [words for words in provider.learns if words in totals] == [said]
+
+
+def test_that_a_first_try_may_be_refused_is_said_where_there_is_a_second() -> None:
+    tried = "whether the first try was refused by its certificate: one bit, and its Ritz values"
+    assert tried in caveats(sfpca())
+    assert tried not in caveats(sfpca(recipe="direct"))
+    assert tried not in caveats(private_sfpca())

@@ -411,6 +411,51 @@ def test_the_markdown_has_every_part_and_every_party() -> None:
         assert words in text
 
 
+def test_the_assessment_counts_who_brings_records_and_names_what_is_set() -> None:
+    text = as_markdown(review_study(a_study()))
+    assert "3 organisations compute a principal component analysis (PCA) over all their records" in text
+    assert "of its own records only" not in text
+    assert "Parameters: n_components = 3." in text
+    assert "Parameters: all as by default." in as_markdown(review_study(a_study(parameters={})))
+    assert "| provider | p0, p1, p2 | yes |" in text
+    assert "| server | office | no |" in text
+    assert "| consumer | lab | no |" in text
+
+
+def test_the_assessment_leaves_out_nothing_that_a_role_learns_or_receives() -> None:
+    review = review_study(a_study(), 30)
+    text = as_markdown(review)
+    for role in review.roles:
+        for sentence in (*role.learns, *role.caveats):
+            assert f"- {sentence}\n" in text
+    assert "- nothing" not in text
+    assert "| p0/provider, p1/provider, p2/provider, lab/consumer |" in text
+    assert "plus 24 bytes for each record's projection" in text
+    assert "Contributions are added exactly, on a fixed-point grid of 192 bits" in text
+    assert "Contributions are hidden on their way" not in text
+    hidden = as_markdown(review_study(EXAMPLES["sfpca"]().study, 30))
+    assert "Contributions are hidden on their way" in hidden
+    assert "Contributions are added exactly" not in hidden
+    assert "for each record's projection" not in hidden
+    private = as_markdown(review_study(private_pppca().study))
+    assert "Budgets of single islands: there is no ledger" in private
+
+
+def test_the_assessment_says_how_contributions_travel() -> None:
+    readable = "This method uses no secure sum: what an island sends can be read by its receiver."
+    summed = "What islands contribute travels only inside a secure sum (`shares`)"
+    said = {
+        name: as_markdown(review_study(EXAMPLES[name]().study)) for name in ("meta", "sfpca", "sfpca-scores")
+    }
+    exact = as_markdown(review_study(a_study()))
+    assert [readable in text for text in (exact, *said.values())] == [False, True, False, False]
+    assert [summed in text for text in (exact, *said.values())] == [True, False, False, False]
+    only = "For the range of the data there is a secure sum (`shares`)"
+    assert [only in text for text in (exact, *said.values())] == [False, False, True, False]
+    key = "travels encrypted, under a collective key"
+    assert [key in text for text in (exact, *said.values())] == [False, False, True, True]
+
+
 def test_projections_are_called_data_about_single_records() -> None:
     assert "data about single records" in as_markdown(review_study(a_study()))
     quiet = as_markdown(review_study(a_study(release={"components": ("provider",)})))

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.examples import Example, private_sfpca, sfpca, sfpca_standardised
+from tests.support.examples import (
+    Example,
+    private_sfpca,
+    sfpca,
+    sfpca_columns,
+    sfpca_columns_scores,
+    sfpca_scores,
+    sfpca_standardised,
+    sfpca_standardised_scores,
+)
 
 from atoll.review.study import review_study
 
@@ -78,3 +87,44 @@ def test_that_a_first_try_may_be_refused_is_said_where_there_is_a_second() -> No
     assert tried in caveats(sfpca())
     assert tried not in caveats(sfpca(recipe="direct"))
     assert tried not in caveats(private_sfpca())
+
+
+def test_what_scores_say_of_other_islands_is_said_where_there_are_scores() -> None:
+    of_columns = (
+        "all providers but one know the columns of the last, if it has 2 or fewer, up to a linear map"
+    )
+    assert of_columns in caveats(sfpca_columns_scores())
+    assert "a row's scores" not in caveats(sfpca_columns())
+    solved = "an island with more independent rows than columns can solve its scores for components"
+    assert solved in caveats(sfpca_scores())
+    assert solved not in caveats(sfpca())
+    deviations = set(caveats(sfpca_standardised_scores()).splitlines())
+    deviations -= set(caveats(sfpca_standardised()).splitlines()) | set(caveats(sfpca_scores()).splitlines())
+    assert len(deviations) == 1
+    assert "standard deviation" in deviations.pop()
+
+
+@pytest.mark.parametrize(
+    ("example", "role", "said"),
+    [
+        (sfpca(), "consumer", "explained and total variance"),
+        (private_sfpca(), "consumer", "explained and total variance, noisy"),
+        (sfpca(), "consumer", "every island's number of rows"),
+        (
+            sfpca(digits="full"),
+            "consumer",
+            "the principal components, and their product with the mean of each column",
+        ),
+        (
+            sfpca_columns_scores(),
+            "provider",
+            "the projections of the rows that all islands have in common (to ",
+        ),
+        (sfpca_scores(), "provider", "the projections of its own rows (to "),
+    ],
+)
+def test_an_output_is_called_what_it_is(example: Example, role: str, said: str) -> None:
+    (reviewed,) = (r for r in review_study(example.study).roles if r.role == role)
+    assert any(
+        words == said or (said.endswith("(to ") and words.startswith(said)) for words in reviewed.learns
+    )

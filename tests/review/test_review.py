@@ -415,8 +415,7 @@ def test_the_assessment_counts_who_brings_records_and_names_what_is_set() -> Non
     text = as_markdown(review_study(a_study()))
     assert "3 organisations compute a principal component analysis (PCA) over all their records" in text
     assert "of its own records only" not in text
-    assert "Parameters: n_components = 3." in text
-    assert "Parameters: all as by default." in as_markdown(review_study(a_study(parameters={})))
+    assert "n_components = 3" in text.partition("Parameters: ")[2].partition("\n")[0]
     assert "| provider | p0, p1, p2 | yes |" in text
     assert "| server | office | no |" in text
     assert "| consumer | lab | no |" in text

@@ -6,6 +6,7 @@ import contextlib
 import pickle
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -88,6 +89,41 @@ def test_an_array_that_lies_about_its_shape_is_refused() -> None:
     assert lying != honest
     with pytest.raises(MessageError, match="does not match its shape"):
         DECODER.decode(lying)
+
+
+@pytest.mark.parametrize(
+    ("extension", "block", "said"),
+    [
+        (1, b"", "malformed array header"),
+        (1, b"\x00", "malformed array header"),
+        (1, b"\x08\x00" + bytes(8), "malformed array header"),  # there are eight kinds of numbers, 0 to 7
+        (1, b"\x00\x05" + (1).to_bytes(8, "little") * 5 + bytes(8), "malformed array header"),
+        (1, b"\x00\x02" + bytes(15), "malformed array header"),
+        (2, b"\x00\x00" + bytes(8), "unknown extension 2"),
+    ],
+)
+def test_a_block_that_is_no_array_is_refused_as_such(extension: int, block: bytes, said: str) -> None:
+    body = msgspec.msgpack.Ext(extension, block)
+    with pytest.raises(MessageError, match=said):
+        DECODER.decode(msgspec.msgpack.encode({"type": "Table", "body": body, "names": []}))
+
+
+def test_an_array_travels_with_four_dimensions_and_not_with_five() -> None:
+    back = DECODER.decode(codec.encode(Table(np.zeros((1, 2, 1, 2)), ())))
+    assert isinstance(back, Table)
+    assert back.body.shape == (1, 2, 1, 2)
+    with pytest.raises(TypeError, match="an array of 5 dimensions cannot travel"):
+        codec.encode(Table(np.zeros((1, 1, 1, 1, 1)), ()))
+
+
+def test_a_message_may_be_as_long_as_the_limit_and_no_longer() -> None:
+    note = codec.encode(Note(1))
+    assert codec.encode(Note(1), limit=len(note)) == note
+    assert codec.Decoder[Any]((Note,), limit=len(note)).decode(note) is not None
+    with pytest.raises(MessageError, match="over the limit"):
+        codec.encode(Note(1), limit=len(note) - 1)
+    with pytest.raises(MessageError, match="over the limit"):
+        codec.Decoder[Any]((Note,), limit=len(note) - 1).decode(note)
 
 
 def test_size_limits_hold_both_ways() -> None:

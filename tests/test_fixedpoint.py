@@ -81,6 +81,17 @@ def test_integers_enter_the_grid_as_they_are() -> None:
         fp.from_int64(np.array([0.5]))
 
 
+def test_as_many_as_leave_room_for_carries_are_added_and_no_more() -> None:
+    one, many = fp.from_integers([1]), fp.Accumulator(1)
+    many._added = 2**31 - 2
+    many.add(one)
+    with pytest.raises(RangeOverflow, match="too many summands"):
+        many.subtract(one)
+    assert fp.to_integers(fp.from_int64(np.array([-1]), contributors=2**128 - 1)) == [-1]
+    with pytest.raises(RangeOverflow, match="leave no room for 64-bit integers"):
+        fp.from_int64(np.array([-1]), contributors=2**128)
+
+
 def test_halves_are_rounded_away_from_zero() -> None:
     unit = 2.0**-100
     values = np.array([0.25, 0.5, 0.75, 1.25, 1.5, 1.75, -0.25, -0.5, -0.75, -1.5]) * unit

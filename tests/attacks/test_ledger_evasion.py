@@ -370,6 +370,21 @@ def test_the_method_is_fixed_at_the_first_debit_and_no_study_changes_it() -> Non
         assert ledger.budget("d") == Budget(3.0, 1e-5)
 
 
+def test_an_exact_release_fixes_no_method() -> None:
+    with Ledger() as ledger:
+        ledger.set_budget("d", 1.0, 1e-5)
+        exact = Release.exactly("d", "a")
+        ledger.settle(exact, "exact")
+        assert ledger.account("d").method is None
+        ledger.set_budget("d", 1.0)  # nothing was counted as Gaussian yet
+        assert ledger.account("d").in_words(0.0) == (
+            "nothing private was spent on it; 1 exact release was made of it, and what they show no epsilon "
+            "bounds"
+        )
+        ledger.settle(Release.exactly("d", "b"), "exact")
+        assert "; 2 exact releases were made of it" in ledger.account("d").in_words(0.0)
+
+
 @pytest.mark.parametrize("table", ["mu = -1.0", "pure = '[-0.5]'", "pure = '[NaN]'"])
 def test_a_negative_cost_in_the_file_is_no_budget(table: str, tmp_path: Path) -> None:
     place = spent_folder(tmp_path / "study") / "ledger.db"

@@ -391,3 +391,23 @@ def test_other_session_seeds_are_refused(victim: str, monkeypatch: pytest.Monkey
         error, tap = run(lie(mm.SessionSeed, victim, say), monkeypatch)
         assert isinstance(error, MessageError)
         assert tap.count(mm.KeyParts) == 0
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda s: s[:2],
+        lambda s: (*s, b"x" * 32),
+        lambda s: (*s[:2], s[2][:31]),
+        lambda s: (*s[:2], s[2] + b"x"),
+    ],
+    ids=["fewer", "more", "shorter", "longer"],
+)
+def test_session_seeds_are_as_many_as_the_providers_and_whole(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one part ends and the next begins is not for the coordinator to choose."""
+    say = lie(mm.SessionSeed, "p0", lambda message: mm.SessionSeed(tuple(parts(message.seeds))))
+    error, tap = run(say, monkeypatch)
+    assert "was not made from everybody's parts" in str(error)
+    assert tap.count(mm.KeyParts) == 0

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.cli.example import STUDY
+from tests.support.examples import pppca, private_pppca
 from tests.support.running import atoll
 
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError, StudyError
+from atoll.runtime.studies import ledger_of
+from atoll.study.model import Local
 
 PRIVATE = """\
 [study]
@@ -257,6 +260,15 @@ def test_a_private_study_uses_the_ledger_of_its_site(home: Path) -> None:
     finished = atoll("run", "study.toml", "--json")
     assert json.loads(finished.out)["booked"] == "booked in the ledger"
     assert [row["method"] for row in json.loads(atoll("ledger", "show", "--json").out)] == ["gdp", "gdp"]
+
+
+def test_an_exact_study_uses_the_ledger_of_its_site_where_it_names_its_data_sets(home: Path) -> None:
+    assert ledger_of(pppca().study, Local(identities={"north": "icu"})) is None  # the site has none
+    assert atoll("ledger", "init").code == 0
+    assert ledger_of(pppca().study, Local(identities={"north": "icu"})) == home / "ledger.db"
+    assert ledger_of(pppca().study, Local()) is None
+    assert ledger_of(private_pppca().study, Local()) == home / "ledger.db"
+    assert ledger_of(pppca().study, Local(ledger="own.db")) == Path("own.db")
 
 
 def test_without_a_home_the_ledger_stands_with_the_users_data(

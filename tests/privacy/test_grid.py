@@ -101,3 +101,26 @@ def test_bad_tables_are_named():
     with pytest.raises(RangeOverflow, match="4194304 rows"):
         grid.checked_rows(huge, 1)
     grid.checked_rows(huge[1:], 1)
+    with pytest.raises(RangeOverflow, match="1048576 columns"):
+        grid.checked_rows(np.zeros((0, 1 << 20)), 1 << 20)
+    grid.checked_rows(np.zeros((0, (1 << 20) - 1)), (1 << 20) - 1)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (2, 2), (2, 3, 1)])
+def test_a_table_has_rows_and_the_columns_that_are_due(shape):
+    with pytest.raises(DataError, match="expected a table with 3 columns"):
+        grid.checked_rows(np.zeros(shape), 3)
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
+def test_a_radius_is_finite_and_positive(radius):
+    for cut in (grid.shorten, grid.cut_to_grid):
+        with pytest.raises(DataError, match="rows cannot be cut at a radius"):
+            cut(np.ones((1, 2)), radius)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2.01, -2.01])
+def test_what_is_no_number_on_the_grid_is_made_nothing_of(value):
+    """Cast to an integer, it would pass for a short row and stand out beyond any noise."""
+    with pytest.raises(DataError, match="nothing was made of it"):
+        grid._truncate(np.array([[0.5, value]]))

@@ -54,6 +54,9 @@ def test_islands_are_some_of_the_studys_none_twice_and_enough(
         (np.full((2, 3), np.nan), 2, "components that holds missing or infinite values"),
         (np.zeros((0, 3)), None, "0 components of 3 columns"),
         (np.zeros(3), None, "where 0 x 3 numbers were due"),
+        (np.zeros((0, 3, 1)), None, "where 0 x 3 numbers were due"),
+        (np.zeros((4, 3)), None, "4 components of 3 columns"),
+        (np.zeros((4, 3)), 4, "4 components of 3 columns"),
     ],
 )
 def test_components_are_orthonormal_and_as_many_as_were_asked_for(
@@ -69,6 +72,30 @@ def test_more_rows_than_a_double_can_add_up_are_refused() -> None:
     checked.check_counts((5, 2**48 - 1, 0), 0, 5, ISLANDS, HUB)
     with pytest.raises(MessageError, match="281474976710656 as the number of rows of south"):
         checked.check_counts((5, 2**48, 0), 0, 5, ISLANDS, HUB)
+
+
+@pytest.mark.parametrize(
+    ("counts", "wrong"),
+    [
+        ((5, 2), "2 numbers of rows for 3 islands"),
+        ((5, 2, 1, 1), "4 numbers of rows for 3 islands"),
+        ((4, 2, 1), "4 as the number of rows of north, which has 5"),
+        ((6, 2, 1), "6 as the number of rows of north, which has 5"),
+        ((5, 2, -1), "-1 as the number of rows of west"),
+    ],
+)
+def test_every_island_has_its_number_of_rows_and_ones_own_is_as_told(
+    counts: tuple[int, ...], wrong: str
+) -> None:
+    with pytest.raises(MessageError, match=f"hub/server sent {wrong}"):
+        checked.check_counts(counts, 0, 5, ISLANDS, HUB)
+
+
+@pytest.mark.parametrize("divisor", [0.0, -1.0, np.nan])
+def test_divisors_are_positive(divisor: float) -> None:
+    checked.check_scale(np.array([1.0, 0.5]), 2, HUB)
+    with pytest.raises(MessageError, match="hub/server sent divisors that"):
+        checked.check_scale(np.array([1.0, divisor]), 2, HUB)
 
 
 @pytest.mark.parametrize("columns", [("dose", "age"), ("age", "weight"), ("age",)])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec import structs
-from tests.support.examples import EXAMPLES, dpdpca, private_pppca, sfpca_scores
+from tests.support.examples import EXAMPLES, Example, dpdpca, private_pppca, privatelocal, sfpca_scores
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
@@ -19,8 +19,8 @@ from atoll.privacy.mechanisms import GaussianCost
 from atoll.protocols import resolve
 from atoll.protocols.own import owned
 from atoll.report.assessment import as_markdown
-from atoll.review.budget import review_privacy
-from atoll.review.study import Guess, count_columns, review_study
+from atoll.review.budget import AccountReview, review_exact, review_privacy
+from atoll.review.study import Guess, count_columns, review_file, review_study
 from atoll.runtime.execute import run_study
 from atoll.runtime.studies import open_study
 from atoll.study.model import Local, Party, Study
@@ -134,6 +134,58 @@ def test_the_epsilon_after_a_study_is_what_its_ledger_then_has(neighbours: str, 
     assert spent.neighbours == neighbours
 
 
+@pytest.mark.parametrize(
+    ("example", "least", "noise_for"),
+    [
+        (dpdpca(), 0, None),
+        (dpdpca(), 1, None),
+        (dpdpca(), 2, 1),
+        (dpdpca(colluders=2), 2, None),
+        (privatelocal(), 3, None),  # every owner's noise is enough alone
+        (dpdpca("paillier", calibration="paper"), 0, None),
+        (dpdpca("paillier", calibration="paper"), 1, 0),
+    ],
+)
+def test_a_site_that_asks_for_more_noise_than_there_is_will_refuse(
+    example: Example, least: int, noise_for: int | None
+) -> None:
+    said = f"this site takes part from {least} colluding owner(s) on, the noise is for {noise_for}"
+    reviewed = review_privacy(example.study, Local(min_colluders=least))
+    assert reviewed is not None
+    assert reviewed.refusals == (() if noise_for is None else (said,))
+
+
+def test_an_exact_study_is_said_to_be_booked_where_the_data_set_is_named(tmp_path: Path) -> None:
+    local = Local(identities={"p1": "icu"}, ledger=str(tmp_path / "ledger.db"))
+    with Ledger.create(tmp_path / "ledger.db") as ledger:
+        so_far = "p1 (data set 'icu'): booked as an exact release; so far, nothing was spent on it"
+        assert review_exact(a_study(), local) == (so_far,)
+        ledger.set_budget("icu", 1.0, exact=False)
+        (refused,) = review_exact(a_study(), local)
+        assert refused == "p1 will refuse: data set 'icu': its owner allows no exact release of it"
+
+
+def test_a_pure_study_from_a_data_set_without_a_budget_is_told_at_delta_0(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "ledger.db").close()
+    local = Local(identities={"island-0": "icu"}, ledger=str(tmp_path / "ledger.db"))
+    reviewed = review_privacy(dpdpca(delta=None, epsilon=20.0).study, local)
+    assert reviewed is not None
+    (account,) = reviewed.accounts
+    assert (account.budget, account.delta, account.epsilon_before) == (None, 0.0, 0.0)
+    assert account.epsilon_after == pytest.approx(20.0)
+    assert "has no budget" in str(account.refusal)
+    text = as_markdown(review_study(dpdpca(delta=None, epsilon=20.0).study, local=local))
+    assert "| island-0: icu | none set (at delta 0) | 0: nothing was spent on it |" in text
+
+
+def test_an_epsilon_that_does_not_hold_is_not_written_as_a_number() -> None:
+    review = review_study(private_pppca().study)
+    assert review.privacy is not None
+    account = AccountReview("north", "icu", 2.0, 0.0, None, None, False, "none holds", "nor then", "over")
+    text = as_markdown(structs.replace(review, privacy=structs.replace(review.privacy, accounts=(account,))))
+    assert "| north: icu | 2 (at delta 0) | none holds | nor then — **over** |" in text
+
+
 @pytest.mark.parametrize("roles", [("provider", "consumer"), ("consumer", "provider")])
 def test_a_party_that_brings_rows_too_is_said_to_know_them(roles: tuple[str, ...]) -> None:
     study = a_study(parties=(Party("p0", roles), Party("p1", ("provider",)), Party("office", ("server",))))
@@ -174,6 +226,11 @@ def test_the_assessment_says_that_exact_results_are_exact() -> None:
 
 def test_the_server_is_said_to_learn_the_covariance() -> None:
     assert "full covariance matrix" in said_to(a_study(), "server")
+
+
+def test_an_output_for_a_party_reaches_the_roles_that_can_receive_it() -> None:
+    outputs = review_study(a_study(together=True, release={"scores": ("office",)})).outputs
+    assert {o.output: o.released_to for o in outputs}["scores"] == ("office/consumer",)
 
 
 def test_what_is_not_released_stays_inside() -> None:
@@ -233,6 +290,7 @@ def test_a_cost_needs_a_number_of_columns() -> None:
     review = review_study(a_study())
     assert review.cost is None
     assert "--columns" in (review.cost_missing or "")
+    assert review_study(a_study(parameters={"n_components": 1}), 1).cost is not None
     with pytest.raises(ParameterError, match="at least one column"):
         review_study(a_study(), 0)
 
@@ -299,6 +357,37 @@ data = { n = "n.csv", s = "%s.csv" }
     assert count_columns(open_study(path)) is None
 
 
+def test_rows_are_counted_where_all_tables_are_at_hand_and_nobody_says_how_many(tmp_path: Path) -> None:
+    for name in ("n", "s"):
+        pd.DataFrame(np.zeros((2, 4)), columns=list("abcd")).to_csv(tmp_path / f"{name}.csv", index=False)
+    text = """
+[study]
+name = "x"
+protocol = "sfpca"
+[parameters]
+n_components = 3
+[[party]]
+name = "n"
+role = "provider"
+[[party]]
+name = "s"
+role = "provider"
+[[party]]
+name = "o"
+role = "coordinator"
+[release]
+components = ["provider"]
+[local]
+data = { n = "n.csv", s = "s.csv" }
+"""
+    path = tmp_path / "s.toml"
+    path.write_text(text)
+    assert "of 4 columns and 4 rows" in review_file(open_study(path)).determined[0]
+    assert "of 4 columns and 70 rows" in review_file(open_study(path), None, Guess((30, 40))).determined[0]
+    path.write_text(text.replace(', s = "s.csv"', ""))
+    assert "of 4 columns and 2,000 rows" in review_file(open_study(path)).determined[0]
+
+
 def test_the_markdown_has_every_part_and_every_party() -> None:
     text = as_markdown(review_study(a_study(), 30))
     for heading in (
@@ -321,6 +410,50 @@ def test_the_markdown_has_every_part_and_every_party() -> None:
         "up to 1 of the 3",
     ):
         assert words in text
+
+
+def test_the_assessment_counts_who_brings_records_and_names_what_is_set() -> None:
+    text = as_markdown(review_study(a_study()))
+    assert "3 organisations compute a principal component analysis (PCA) over all their records" in text
+    assert "of its own records only" not in text
+    assert "n_components = 3" in text.partition("Parameters: ")[2].partition("\n")[0]
+    assert "| provider | p0, p1, p2 | yes |" in text
+    assert "| server | office | no |" in text
+    assert "| consumer | lab | no |" in text
+
+
+def test_the_assessment_leaves_out_nothing_that_a_role_learns_or_receives() -> None:
+    review = review_study(a_study(), 30)
+    text = as_markdown(review)
+    for role in review.roles:
+        for sentence in (*role.learns, *role.caveats):
+            assert f"- {sentence}\n" in text
+    assert "- nothing" not in text
+    assert "| p0/provider, p1/provider, p2/provider, lab/consumer |" in text
+    assert "plus 24 bytes for each record's projection" in text
+    assert "Contributions are added exactly, on a fixed-point grid of 192 bits" in text
+    assert "Contributions are hidden on their way" not in text
+    hidden = as_markdown(review_study(EXAMPLES["sfpca"]().study, 30))
+    assert "Contributions are hidden on their way" in hidden
+    assert "Contributions are added exactly" not in hidden
+    assert "for each record's projection" not in hidden
+    private = as_markdown(review_study(private_pppca().study))
+    assert "Budgets of single islands: there is no ledger" in private
+
+
+def test_the_assessment_says_how_contributions_travel() -> None:
+    readable = "This method uses no secure sum: what an island sends can be read by its receiver."
+    summed = "What islands contribute travels only inside a secure sum (`shares`)"
+    said = {
+        name: as_markdown(review_study(EXAMPLES[name]().study)) for name in ("meta", "sfpca", "sfpca-scores")
+    }
+    exact = as_markdown(review_study(a_study()))
+    assert [readable in text for text in (exact, *said.values())] == [False, True, False, False]
+    assert [summed in text for text in (exact, *said.values())] == [True, False, False, False]
+    only = "For the range of the data there is a secure sum (`shares`)"
+    assert [only in text for text in (exact, *said.values())] == [False, False, True, False]
+    key = "travels encrypted, under a collective key"
+    assert [key in text for text in (exact, *said.values())] == [False, False, True, True]
 
 
 def test_projections_are_called_data_about_single_records() -> None:

@@ -95,6 +95,21 @@ def test_two_players_of_a_single_role_are_none() -> None:
         twice.the("server")
     with pytest.raises(StudyError, match="needs exactly one server, the study names 2"):
         check_study(protocol_of("pppca"), twice)
+    with pytest.raises(StudyError, match="needs one consumer, it names 0"):
+        STUDY.the("consumer")
+
+
+@pytest.mark.parametrize("roles", [("provider", "server"), ("server", "provider")])
+def test_roles_that_must_stay_apart_are_not_one_partys(roles: tuple[str, ...]) -> None:
+    """A server that is a provider too has a total from which it takes its own rows."""
+    parties = (*STUDY.parties[:2], Party("office", roles))
+    with pytest.raises(StudyError, match="party 'office' cannot be both provider and server"):
+        check_study(protocol_of("pppca"), structs.replace(STUDY, parties=parties))
+
+
+def test_a_protocol_does_its_own_analysis() -> None:
+    with pytest.raises(StudyError, match="pppca does not do the analysis 'sum'"):
+        check_study(protocol_of("pppca"), structs.replace(STUDY, analysis="sum"))
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a/b", "st-mary/server", "st\u200bmary", "line\nbreak"])

@@ -93,6 +93,14 @@ def test_local_matters_do_not_change_the_digest(written: Path) -> None:
     assert load_study(written).digest != before
 
 
+@pytest.mark.parametrize("party", ['"st-mary"', '["st-mary"]', '{ name = "st-mary", role = "provider" }'])
+def test_parties_are_a_list_of_tables(written: Path, party: str) -> None:
+    first, last = STUDY.index("[[party]]"), STUDY.index("[release]")
+    written.write_text(f"party = {party}\n" + STUDY[:first] + STUDY[last:])
+    with pytest.raises(StudyError, match=r"icu.toml:1: party must be a list of tables"):
+        load_study(written)
+
+
 WRONG = [
     (
         'role = "provider"\n[[party]]\nname = "north',
@@ -109,6 +117,7 @@ WRONG = [
     ('scores = "consumer"', 'scores = ["consumer", "cnsumer"]', 22, "consumer"),
     ('scores = "consumer"', 'scores = ["provider"]', 22, "it can go to consumer"),
     ('scores = "consumer"', "scores = 3", 22, "scores = ["),
+    ('scores = "consumer"', 'scores = ["consumer", 3]', 22, "scores = ["),
     ('"shares"', '"share"', 6, "shares"),
     ('"pppca"', '"ppca"', 5, "pppca"),
     ('"horizontal"', '"vertical"', 7, "horizontal"),

@@ -115,6 +115,8 @@ def test_more_noise_reaches_the_result_with_more_owners() -> None:
         ({"epsilon": 1.0}, "both epsilon and delta"),
         ({"delta": 1e-5}, "both epsilon and delta"),
         ({"epsilon": 1.0, "delta": 1e-5, "rows": "clip"}, "needs a public bound"),
+        ({"epsilon": 1.0, "delta": 1e-5, "rows": "clip", "row_norm": 0.0}, "needs a public bound"),
+        ({"epsilon": 1.0, "delta": 1e-5, "rows": "clip", "row_norm": math.inf}, "needs a public bound"),
         ({"epsilon": 1.0, "delta": 1e-5, "row_norm": 2.0}, "means nothing when every row"),
         ({"epsilon": 1.0, "delta": 1e-5, "colluders": 3}, "means nothing to"),
         ({"epsilon": -1.0, "delta": 1e-5}, "epsilon must be a positive number"),

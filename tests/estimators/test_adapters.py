@@ -24,8 +24,16 @@ X = np.random.default_rng(3).normal(size=(40, 4))
 
 
 def test_every_protocol_of_pca_has_an_adapter() -> None:
-    assert set(ADAPTERS) == {name for name, protocol in PROTOCOLS.items() if protocol.analysis == "pca"}
+    fitted = {name for name, p in PROTOCOLS.items() if p.analysis == "pca" and not p.follows}
+    assert set(ADAPTERS) == fitted
     assert all(adapter.protocol == name for name, adapter in ADAPTERS.items())
+
+
+def test_a_later_step_says_what_it_follows() -> None:
+    """It goes on from shares that a fit kept, so no estimator fits it."""
+    later = {name: protocol.follows for name, protocol in PROTOCOLS.items() if protocol.follows}
+    assert later == {"sfpca-later": "sfpca"}
+    assert set(later.values()) <= set(ADAPTERS)
 
 
 def test_the_estimator_knows_no_protocol_by_name() -> None:

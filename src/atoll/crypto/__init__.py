@@ -5,5 +5,7 @@
 - :mod:`envelope`: bytes that only the holder of one key can read
 - :mod:`onion`: bytes under one envelope for each of several readers
 - :mod:`shamir`: a secret in n shares, of which t are enough
+- :mod:`lattice`: sums under lattice encryption; :mod:`paillier`: sums and products under Paillier's
+- :mod:`mixing`: layers of ElGamal encryption, stripped hop by hop
 - :mod:`fingerprint`: short numbers that tell long vectors apart, and add as they do
 """

@@ -2,6 +2,8 @@
 
 - :mod:`golib`: the Go library: loading it, calling it, its errors
 - :mod:`lattice`: exact sums under lattice encryption
+- :mod:`integers`: matrices of exact integers, as the Go library takes them
+- :mod:`rings`: the rings of products, their limits and sizes
 - :mod:`product`: an encrypted matrix times a matrix in the clear
 - :mod:`group`: ElGamal encryption in a group, for mixing
 - :mod:`paillier`: Paillier's keys, encryption and decryption

@@ -35,6 +35,13 @@ class Rate(NamedTuple):
         """So many things with so many parts in all."""
         return self.each * count + self.part * parts
 
+    @classmethod
+    def through(cls, few: tuple[float, float, float], many: tuple[float, float, float]) -> Rate:
+        """The rate through two measurements (count, parts, seconds)."""
+        (n1, p1, t1), (n2, p2, t2) = few, many
+        part = max(0.0, (t2 / n2 - t1 / n1) / (p2 / n2 - p1 / n1))
+        return cls(max(0.0, t1 / n1 - part * p1 / n1), part)
+
 
 class RingRates(msgspec.Struct, frozen=True):
     """The Go library in one ring; a thing is a polynomial, its parts are the entries of the matrix."""

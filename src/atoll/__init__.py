@@ -3,7 +3,7 @@
 From the ground up; a layer imports only what stands before it:
 
 - :mod:`errors`: every error, with a hint; :mod:`lazy`: slow packages, imported when first used
-- :mod:`registry`: things by name, Atoll's own and those of other packages; :mod:`plugins`: the latter alone
+- :mod:`registry`: things by name, Atoll's own and those of other packages
 - :mod:`threads`: work on all cores
 - :mod:`randomness`: seeds and what is made of them; :mod:`codec`: messages to bytes and back
 - :mod:`fixedpoint`: numbers as integers of 192 bits

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import Clearing, Layout, Ring
+from atoll.crypto import products as go
+from atoll.crypto.products import Clearing, Layout, Ring
 from atoll.network import Network, Record
 from atoll.protocols import PROTOCOLS
 from atoll.protocols.base import Learned, Protocol

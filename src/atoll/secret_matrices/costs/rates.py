@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from atoll.crypto.hazmat.product import rings, vector_path
+from atoll.crypto.products import rings, vector_path
 from atoll.errors import DataError
 
 FILE_VARIABLE = "ATOLL_CALIBRATION"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 from atoll.data.readers import READERS
@@ -21,6 +22,16 @@ def install(folder: Path, package: str, entry_points: str) -> None:
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(entry_points)
+
+
+def install_project(file: Path) -> None:
+    """What an installer makes of a pyproject.toml, beside it."""
+    project = tomllib.loads(file.read_text())["project"]
+    groups = (
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
+        for group, points in project["entry-points"].items()
+    )
+    install(file.parent, project["name"], "\n".join(groups))
 
 
 def forget_strangers() -> None:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from atoll.crypto.hazmat import golib, lattice
-from atoll.crypto.parameters import (
+from atoll.crypto.hazmat.parameters import (
     INSECURE_TEST_COLLECTIVE,
     INSECURE_TEST_COLLECTIVE_SHORT,
     INSECURE_TEST_SINGLE,

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A table measured by whoever runs the tests must not decide what they see.
@@ -19,3 +23,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("atoll")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of installed packages, which are forgotten afterwards."""
+    from tests.support.packages import forget_strangers
+
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    yield folder
+    forget_strangers()
+    for module in [
+        name for name, it in sys.modules.items() if str(folder) in str(getattr(it, "__file__", ""))
+    ]:
+        del sys.modules[module]

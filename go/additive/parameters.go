@@ -10,7 +10,7 @@ import (
 	"atoll/core/fault"
 )
 
-// Set is one row of the parameter table; src/atoll/crypto/parameters.py holds
+// Set is one row of the parameter table; src/atoll/crypto/hazmat/parameters.py holds
 // the same rows and a test compares them.
 type Set struct {
 	ID           uint8    `json:"id"`

@@ -3,7 +3,8 @@
 From the ground up; a layer imports only what stands before it:
 
 - :mod:`errors`: every error, with a hint; :mod:`lazy`: slow packages, imported when first used
-- :mod:`plugins`: what other packages bring along; :mod:`threads`: work on all cores
+- :mod:`registry`: things by name, Atoll's own and those of other packages
+- :mod:`threads`: work on all cores
 - :mod:`randomness`: seeds and what is made of them; :mod:`codec`: messages to bytes and back
 - :mod:`fixedpoint`: numbers as integers of 192 bits
 - :mod:`study`: what is computed, by whom, and who gets what

@@ -7,10 +7,13 @@ they can add names and never change what one of Atoll's means.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module, metadata
-from typing import Any, Generic, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from atoll.errors import MissingComponent
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -50,7 +53,9 @@ class Registry(Mapping[str, T], Generic[T]):
         """Every name that there is, also those of packages that nobody asked for yet."""
         return list(dict.fromkeys((*self, *(entry.name for entry in self._entries()))))
 
-    def _entries(self) -> list[metadata.EntryPoint]:
+    def _entries(self) -> list[EntryPoint]:
+        from importlib import metadata  # takes long to import, and built-in names do without it
+
         return list(metadata.entry_points(group=self.group))
 
     def _from_package(self, name: str) -> T:
@@ -71,7 +76,7 @@ class Registry(Mapping[str, T], Generic[T]):
             )
         return self._checked(found[0])
 
-    def _checked(self, entry: metadata.EntryPoint) -> T:
+    def _checked(self, entry: EntryPoint) -> T:
         try:
             thing: Any = entry.load()
         except Exception as error:
@@ -89,5 +94,5 @@ class Registry(Mapping[str, T], Generic[T]):
         return found
 
 
-def _package(entry: metadata.EntryPoint) -> str:
+def _package(entry: EntryPoint) -> str:
     return f"the package {entry.dist.name!r}" if entry.dist is not None else "a package"

@@ -23,7 +23,7 @@ from tests.support.examples import pppca
 from atoll import fixedpoint
 from atoll.codec import Decoder, Message, decode
 from atoll.crypto.hazmat import lattice
-from atoll.crypto.parameters import (
+from atoll.crypto.hazmat.parameters import (
     INSECURE_TEST_COLLECTIVE_SHORT,
     INSECURE_TEST_SINGLE_SHORT,
     LATTICE_TABLE,

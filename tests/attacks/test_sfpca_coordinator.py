@@ -16,7 +16,7 @@ import pytest
 from tests.support.sfpca_runs import Opened, direct, encrypted
 
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.errors import AtollError, MessageError
 from atoll.protocols.pca.sfpca import messages as m
 from atoll.runtime.engine import Observer

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from sklearn.datasets import load_wine
 from tests.support.sfpca_runs import direct, encrypted, own_moments, strict
 
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.crypto.hazmat.product import Clearing, Layout, Ring
 from atoll.protocols.pca.sfpca import planner
 from atoll.protocols.pca.sfpca.recipes.columns import Split, evenly_split, own_columns

@@ -11,20 +11,22 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.examples import pppca
+from tests.support.packages import install
 
 from atoll.codec import Message
 from atoll.data.island import as_islands
-from atoll.errors import Deadlock, MessageError, ParameterError, RoleFailed, RunError
+from atoll.errors import Deadlock, MessageError, MissingComponent, ParameterError, RoleFailed, RunError
 from atoll.network import Network, Record
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.own import owned
 from atoll.runtime.engine import Engine, Observer, Outcome
-from atoll.runtime.engines import engine_names, engine_of
+from atoll.runtime.engines import ENGINES, engine_of
 from atoll.runtime.inbox import Received
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.links import Frame, Link
@@ -45,7 +47,7 @@ class Big(Message, frozen=True):
 Role = Callable[[Network, Study, Any, Record], Coroutine[Any, Any, Learned]]
 
 
-@pytest.fixture(params=engine_names())
+@pytest.fixture(params=ENGINES.names())
 def engine(request: pytest.FixtureRequest) -> Engine:
     return engine_of(request.param)
 
@@ -230,34 +232,36 @@ def test_a_sending_that_the_record_refuses_does_not_leave() -> None:
     assert left == []
 
 
-def test_an_engine_is_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Elsewhere(LocalEngine):
-        pass
+ENGINE = """
+from atoll.runtime.local.engine import LocalEngine
 
-    class Point(NamedTuple):
-        name: str
-        value: str
-        found: Any
 
-        def load(self) -> Any:
-            return self.found
+class Elsewhere(LocalEngine):
+    pass
+"""
 
-    points = [Point("elsewhere", "x:Elsewhere", Elsewhere), Point("local", "x:Thief", Elsewhere)]
-    points.append(Point("no-engine", "x:dict", dict))
 
-    def registered(group: str, name: str | None = None) -> list[Point]:
-        assert group == "atoll.engines"
-        return [point for point in points if name in (None, point.name)]
-
-    assert engine_names()[0] == "local"
-    monkeypatch.setattr("atoll.runtime.engines.entry_points", registered)
-    assert engine_names() == ("local", "elsewhere", "no-engine")
-    assert type(engine_of("elsewhere")) is Elsewhere
+def test_an_engine_is_found_by_name(site: Path) -> None:
+    (site / "engine_of_a_stranger.py").write_text(ENGINE)
+    points = "elsewhere = engine_of_a_stranger:Elsewhere\nno-engine = collections:OrderedDict\n"
+    assert ENGINES.names() == ["local"]
+    install(site, "stranger", "[atoll.engines]\n" + points)
+    assert ENGINES.names() == ["local", "elsewhere", "no-engine"]
+    assert type(engine_of("elsewhere")).__name__ == "Elsewhere"
     assert type(engine_of("local")) is LocalEngine
-    with pytest.raises(ParameterError, match="registered as x:dict, which is not an engine"):
+    with pytest.raises(MissingComponent, match="OrderedDict of the package 'stranger' is not an engine"):
         engine_of("no-engine")
     with pytest.raises(ParameterError, match="there is no engine called 'locla'"):
         engine_of("locla")
+
+
+def test_an_engine_of_this_package_is_never_anothers(site: Path) -> None:
+    (site / "engine_of_a_stranger.py").write_text(ENGINE)
+    points = "elsewhere = engine_of_a_stranger:Elsewhere\nlocal = engine_of_a_stranger:Elsewhere\n"
+    install(site, "thief", "[atoll.engines]\n" + points)
+    assert type(engine_of("local")) is LocalEngine
+    with pytest.raises(MissingComponent, match="'thief' brings an engine called 'local', which Atoll has"):
+        engine_of("elsewhere")
 
 
 def test_frames_on_a_slow_link_arrive_in_order() -> None:

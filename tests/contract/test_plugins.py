@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.packages import REGISTRIES, install
 from tests.support.running import atoll as command
 
 import atoll
@@ -62,30 +63,15 @@ total = ["receiver"]
 """
 
 
-def install(folder: Path, package: str, text: str) -> None:
-    info = folder / f"{package.replace('-', '_')}-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(text)
-
-
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of installed packages."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    (folder / "toy_of_a_stranger.py").write_text(TOY)
-    monkeypatch.syspath_prepend(folder)
-    yield folder
-    sys.modules.pop("toy_of_a_stranger", None)
-    for registry in (secure_sums.METHODS, PROTOCOLS):
-        for name in ("toy", "toy-sum"):
-            registry._loaded.pop(name, None)
+def toys(site: Path) -> Path:
+    (site / "toy_of_a_stranger.py").write_text(TOY)
+    return site
 
 
-def test_a_strangers_secure_sum_and_protocol_run_and_are_reviewed(site: Path, tmp_path: Path) -> None:
+def test_a_strangers_secure_sum_and_protocol_run_and_are_reviewed(toys: Path, tmp_path: Path) -> None:
     install(
-        site,
+        toys,
         "stranger",
         "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Toy\n"
         "[atoll.protocols]\ntoy-sum = toy_of_a_stranger:TOY_SUM\n",
@@ -101,13 +87,32 @@ def test_a_strangers_secure_sum_and_protocol_run_and_are_reviewed(site: Path, tm
     assert protocol_of("toy-sum").title == "Toy sum"
 
 
-def test_nothing_of_a_package_is_imported_before_it_is_asked_for(site: Path) -> None:
-    install(site, "stranger", "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Toy\n")
+def test_nothing_of_a_package_is_imported_before_it_is_asked_for(toys: Path) -> None:
+    install(toys, "stranger", "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Toy\n")
     assert secure_sums.method("shares").__name__ == "Shares"
     with pytest.raises(StudyError, match="no secure sum called 'toi'") as refused:
         secure_sums.method("toi")
     assert "'toy'" in str(refused.value.hint)
     assert "toy_of_a_stranger" not in sys.modules
+
+
+PROBE = """
+import sys
+from atoll.data.readers import READERS
+from atoll.protocols import protocol_of
+from atoll.report.analyses import renderer_of
+from atoll.runtime.engines import engine_of
+from atoll.secure_sums import method
+found = "csv" in READERS, protocol_of("pppca"), renderer_of("pca"), engine_of("local"), method("shares")
+assert "importlib.metadata" not in sys.modules
+assert "mine" not in READERS
+assert "importlib.metadata" in sys.modules
+"""
+
+
+def test_built_in_names_are_found_without_a_search_of_packages() -> None:
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -122,26 +127,27 @@ def test_nothing_of_a_package_is_imported_before_it_is_asked_for(site: Path) -> 
         ),
     ],
 )
-def test_what_cannot_be_used_is_refused_by_its_package(site: Path, entry: str, said: str) -> None:
-    install(site, "stranger", f"[atoll.secure_sums]\n{entry}\n")
+def test_what_cannot_be_used_is_refused_by_its_package(toys: Path, entry: str, said: str) -> None:
+    install(toys, "stranger", f"[atoll.secure_sums]\n{entry}\n")
     with pytest.raises(MissingComponent, match=said):
         secure_sums.method("toy")
     assert secure_sums.method("shares").__module__ == "atoll.secure_sums.shares"
 
 
-def test_two_packages_cannot_bring_one_name(site: Path) -> None:
-    install(site, "one", "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Toy\n")
-    install(site, "other", "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Other\n")
+def test_two_packages_cannot_bring_one_name(toys: Path) -> None:
+    install(toys, "one", "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Toy\n")
+    install(toys, "other", "[atoll.secure_sums]\ntoy = toy_of_a_stranger:Other\n")
     with pytest.raises(MissingComponent, match="'one' and the package 'other' both bring a secure sum"):
         secure_sums.method("toy")
 
 
 def test_built_in_names_are_where_they_are_said_to_be() -> None:
-    for registry in (secure_sums.METHODS, PROTOCOLS):
+    for registry in REGISTRIES:
         assert isinstance(registry, Registry)
         assert len(dict(registry)) == len(registry)
     assert all(issubclass(kind, SecureSum) for kind in secure_sums.METHODS.values())
     assert all(protocol.name == name for name, protocol in PROTOCOLS.items())
+    assert len({registry.group for registry in REGISTRIES}) == len(REGISTRIES) == 6
 
 
 READER = """

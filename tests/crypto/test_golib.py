@@ -15,7 +15,7 @@ import pytest
 
 from atoll import errors
 from atoll.crypto.hazmat import golib, lattice
-from atoll.crypto.parameters import INSECURE_TEST_SINGLE
+from atoll.crypto.hazmat.parameters import INSECURE_TEST_SINGLE
 
 SOURCE = Path(golib.__file__).parents[3]
 

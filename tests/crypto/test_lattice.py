@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from atoll import errors
 from atoll.crypto.hazmat import golib, lattice
-from atoll.crypto.parameters import (
+from atoll.crypto.hazmat.parameters import (
     INSECURE_TEST_COLLECTIVE,
     INSECURE_TEST_COLLECTIVE_SHORT,
     INSECURE_TEST_SINGLE,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from atoll.crypto.hazmat import lattice
-from atoll.crypto.parameters import (
+from atoll.crypto.hazmat.parameters import (
     INSECURE_TEST_COLLECTIVE,
     INSECURE_TEST_COLLECTIVE_SHORT,
     INSECURE_TEST_SINGLE,

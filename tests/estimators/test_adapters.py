@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import ast
 import inspect
-from importlib.metadata import EntryPoint, EntryPoints
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.support.packages import install
 
 import atoll
-from atoll import plugins
 from atoll.errors import ParameterError
 from atoll.estimators.constraints import ANY, FLAG, Constraint, among, given
 from atoll.estimators.pca import estimator
-from atoll.estimators.pca.pppca import PPPCA
-from atoll.estimators.pca.registry import ADAPTERS, GROUP, adapter_of
+from atoll.estimators.pca.registry import ADAPTERS, adapter_of
 from atoll.protocols import PROTOCOLS
 
 X = np.random.default_rng(3).normal(size=(40, 4))
 
 
 def test_every_protocol_of_pca_has_an_adapter() -> None:
-    assert set(ADAPTERS) == {name for name, protocol in PROTOCOLS.items() if protocol.analysis == "pca"}
+    fitted = {name for name, p in PROTOCOLS.items() if p.analysis == "pca" and not p.follows}
+    assert set(ADAPTERS) == fitted
     assert all(adapter.protocol == name for name, adapter in ADAPTERS.items())
+
+
+def test_a_later_step_says_what_it_follows() -> None:
+    """It goes on from shares that a fit kept, so no estimator fits it."""
+    later = {name: protocol.follows for name, protocol in PROTOCOLS.items() if protocol.follows}
+    assert later == {"sfpca-later": "sfpca"}
+    assert set(later.values()) <= set(ADAPTERS)
 
 
 def test_the_estimator_knows_no_protocol_by_name() -> None:
@@ -60,24 +67,25 @@ def test_declared_options_are_options_of_the_estimator(name: str) -> None:
     assert {*adapter.options, *adapter.private_options} <= set(atoll.PCA().get_params())
 
 
+HALVED = """
+import msgspec
+
+from atoll.estimators.pca.pppca import PPPCA
+
+
 class Halved(PPPCA):
-    """Another use of a protocol that is there."""
+    def study(self, estimator, islands):
+        return msgspec.structs.replace(super().study(estimator, islands), name="halved")
 
-    protocol: ClassVar[str] = "halved"
-
-    def study(self, estimator: Any, islands: Any) -> Any:
-        import msgspec
-
-        return msgspec.structs.replace(super().study(estimator, islands), name="halved", protocol="pppca")
-
-    def transform(self, estimator: Any, X: Any) -> Any:
+    def transform(self, estimator, X):
         return super().transform(estimator, X) / 2
+"""
 
 
-def test_a_package_can_bring_an_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = EntryPoints([EntryPoint("halved", f"{__name__}:Halved", GROUP)])
-    monkeypatch.setattr(EntryPoint, "load", lambda _: Halved)
-    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: points.select(**wanted))
+def test_a_package_can_bring_an_adapter(site: Path) -> None:
+    """Another use of a protocol that is there."""
+    (site / "halved_of_a_stranger.py").write_text(HALVED)
+    install(site, "stranger", "[atoll.estimators.pca]\nhalved = halved_of_a_stranger:Halved\n")
     mine = clone(atoll.PCA(1, protocol="halved")).fit([X[:20], X[20:]])
     plain = atoll.PCA(1).fit([X[:20], X[20:]])
     assert mine.result_.study.name == "halved"

@@ -2,7 +2,9 @@
 
 Each page is worked through from top to bottom in an empty folder. ``python`` blocks are executed in one
 namespace; lines of ``sh`` blocks that begin with ``atoll`` are run (``sh fails``: must end with an error);
-a ``toml`` block whose first line is ``# file: NAME`` is saved under that name.
+a block whose first line is ``# file: NAME`` is saved under that name, where it can be imported; what a saved
+``pyproject.toml`` registers is installed. ``python in FILE`` blocks are lines for a file of Atoll's own
+(tests/contract/test_extend.py makes the change).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.support.packages import install_project
 from tests.support.running import atoll
 
 ROOT = Path(__file__).parents[2]
@@ -36,18 +39,22 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name)
-def test_the_blocks_of_a_page_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ATOLL_HOME", str(tmp_path / "home"))
+def test_the_blocks_of_a_page_work(page: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(site)
+    monkeypatch.setenv("ATOLL_HOME", str(site / "home"))
     namespace: dict[str, Any] = {"__name__": "__docs__"}
     said = ""
     for block in blocks(page):
+        if save(block.text):
+            continue
         if block.kind == "python":
             exec(compile(block.text, name(page), "exec"), namespace)
         elif block.kind in ("sh", "sh fails"):
             said = run_commands(block)
+        elif block.kind.startswith("python in "):
+            assert (ROOT / block.kind.removeprefix("python in ")).is_file()
         elif block.kind == "toml":
-            save(block.text)
+            pass  # a part of a file, to be looked at
         elif block.kind == "text":
             assert block.text in said, "a page shows output that the command above it does not print"
         else:
@@ -65,10 +72,17 @@ def run_commands(block: Block) -> str:
     return said
 
 
-def save(text: str) -> None:
+def save(text: str) -> bool:
+    """Whether the block is a file."""
     first = text.splitlines()[0]
-    if first.startswith("# file: "):
-        Path(first.removeprefix("# file: ")).write_text(text)
+    if not first.startswith("# file: "):
+        return False
+    path = Path(first.removeprefix("# file: "))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    if path.name == "pyproject.toml":
+        install_project(path)
+    return True
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

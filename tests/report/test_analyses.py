@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from tests.support.packages import install
 
-from atoll import plugins
 from atoll.protocols import PROTOCOLS
-from atoll.report.analyses import GROUP, RENDERERS, renderer_of
-from atoll.report.analyses.base import Analysis, Column, Table
+from atoll.report.analyses import RENDERERS, renderer_of
 from atoll.runtime.result import Result
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study
@@ -68,14 +66,18 @@ def test_an_unknown_analysis_shows_nothing() -> None:
     assert (renderer.tables(given), list(renderer.files(given))) == ([], [])
 
 
+TEA_LEAVES = """
+from atoll.report.analyses.base import Analysis, Column, Table
+
+
 class TeaLeaves(Analysis):
-    def tables(self, result: Result) -> list[Table]:
+    def tables(self, result):
         return [Table("future", "Future", (Column("what"),), [(result["future"],)])]
+"""
 
 
-def test_a_package_can_bring_a_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = EntryPoints([EntryPoint("tea leaves", f"{__name__}:TeaLeaves", GROUP)])
-    monkeypatch.setattr(EntryPoint, "load", lambda _: TeaLeaves)
-    monkeypatch.setattr(plugins, "entry_points", lambda **wanted: points.select(**wanted))
+def test_a_package_can_bring_a_renderer(site: Path) -> None:
+    (site / "tea_of_a_stranger.py").write_text(TEA_LEAVES)
+    install(site, "stranger", "[atoll.analyses]\ntea leaves = tea_of_a_stranger:TeaLeaves\n")
     (table,) = renderer_of("tea leaves").tables(result("tea leaves", future="bright"))
     assert list(table.shown()) == [("bright",)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from atoll.crypto.parameters import LATTICE_TABLE, LatticeParameters
+from atoll.crypto.hazmat.parameters import LATTICE_TABLE, LatticeParameters
 
 HEADER = struct.Struct("<BBBBIQ16sI")
 VALUE_BITS = 192

@@ -17,7 +17,7 @@ import lattice_reference as reference
 import numpy as np
 
 from atoll.crypto.hazmat import lattice
-from atoll.crypto.parameters import LATTICE_TABLE, LatticeParameters
+from atoll.crypto.hazmat.parameters import LATTICE_TABLE, LatticeParameters
 
 VALUES = [[0, 1, -1, 2**190 - 1], [5, -(2**127), 2**64, -(2**190)], [-7, 12345678901234567890, -(2**64), 1]]
 

@@ -15,7 +15,7 @@ import pytest
 
 from atoll import errors
 from atoll.crypto.hazmat import lattice
-from atoll.crypto.parameters import lattice_parameters
+from atoll.crypto.hazmat.parameters import lattice_parameters
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("lattice.json").read_text())
 

@@ -1,4 +1,4 @@
-"""What the steps of SF-PCA cost on this machine, for the planner: processor seconds, all cores together."""
+"""What steps on secret matrices cost on this machine, for the planner: processor seconds of all cores."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ import time
 from collections.abc import Callable
 from functools import partial
 from math import ceil
+from typing import Any
 
 import numpy as np
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import Clearing, Layout, Ring
-from atoll.data.island import Chosen, Island
+from atoll.crypto import products as go
+from atoll.crypto.products import Clearing, Layout, Ring
 from atoll.network import Network, Record
+from atoll.protocols import PROTOCOLS
 from atoll.protocols.base import Learned, Protocol
-from atoll.protocols.pca.sfpca.prepared import own_moments
-from atoll.protocols.pca.sfpca.ranges import Range, check_table, declared
 from atoll.randomness import expand_words, fresh_seed
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices.coefficients import public_integers
 from atoll.secret_matrices.costs.rates import PythonRates, Rate, Rates, RingRates
-from atoll.secret_matrices.machine import EVERY_PRECISION, Floats
+from atoll.secret_matrices.machine import EVERY_PRECISION
 from atoll.secret_matrices.messages import ProductPart
 from atoll.secret_matrices.openings import floats
 from atoll.secret_matrices.rotations import gaussians, rotation
@@ -59,13 +58,6 @@ def calibrate() -> Rates:
         return Rates(
             cores(), go.vector_path(), {ring.name: _ring(ring) for ring in go.rings().values()}, _python()
         )
-
-
-def _line(few: tuple[float, float, float], many: tuple[float, float, float]) -> Rate:
-    """The rate through two measurements (count, parts, seconds)."""
-    (n1, p1, t1), (n2, p2, t2) = few, many
-    part = max(0.0, (t2 / n2 - t1 / n1) / (p2 / n2 - p1 / n1))
-    return Rate(max(0.0, t1 / n1 - part * p1 / n1), part)
 
 
 def _integers(rows: int, cols: int, words: int = _WORDS, bits: int = 100) -> go.Integers:
@@ -161,21 +153,21 @@ def _ring(ring: Ring) -> RingRates:
     small, large = bench.left(1), bench.left(whole)
     few, many = bench.out(1), bench.out(whole)
     # A product with one inner block costs one multiplication beside the encryption of zero.
-    zero = _line(few["zero"], many["zero"])
-    encode = _line(bench.right(1), bench.right(whole))
+    zero = Rate.through(few["zero"], many["zero"])
+    encode = Rate.through(bench.right(1), bench.right(whole))
     triple, stream = bench.products(zero)
     return RingRates(
-        encrypt=_line((*small[:2], small[2]), (*large[:2], large[2])),
-        public=_line((*small[:2], small[3]), (*large[:2], large[3])),
+        encrypt=Rate.through((*small[:2], small[2]), (*large[:2], large[2])),
+        public=Rate.through((*small[:2], small[3]), (*large[:2], large[3])),
         gather=large[4] / large[0],
         read=large[5] / large[0],
         encode=encode,
         stream=Rate(max(0.0, stream - encode.part), encode.part),
         multiply=triple,
         zero=Rate(max(0.0, zero.each - triple), zero.part),
-        add=_line(few["add"], many["add"]),
+        add=Rate.through(few["add"], many["add"]),
         second=many["second"][2] / _COUNT,
-        refresh=_line(few["refresh"], many["refresh"]),
+        refresh=Rate.through(few["refresh"], many["refresh"]),
         share=many["share"][2] / many["share"][1],
         clear=many["clear"][2] / many["clear"][1],
     )
@@ -193,7 +185,7 @@ def _python() -> PythonRates:
     narrow = np.arange(entries).reshape(size, size)
     units = public_integers(public)
     data = bytes(1 << 20)
-    per: dict[str, float] = {
+    per: dict[str, Any] = {
         "to_integers": processor_seconds(lambda: go.to_ints(words)) / entries,
         "from_integers": processor_seconds(lambda: go.from_ints(values, _WORDS)) / entries,
         "from_words": processor_seconds(lambda: go.from_ints(narrow, _WORDS)) / entries,
@@ -207,12 +199,11 @@ def _python() -> PythonRates:
         "fingerprint_byte": _fingerprints(),
     }
     empty, whole = _message(0), _message(len(data))
+    own = {name: rate for p in PROTOCOLS.values() for name, rate in p.timed(processor_seconds).items()}
     return PythonRates(
         **per,
+        **own,
         rotation=_rotation(),
-        table=_checks(),
-        quick_moments=_moments(False, (24, 384), lambda n, m: n * m * m),
-        exact_moments=_moments(True, (4, 32), lambda _, m: m * m),
         message=empty,
         byte=max(0.0, whole - empty) / len(data),
         step=_handing_over(),
@@ -229,39 +220,7 @@ def _fingerprints() -> float:
 def _rotation() -> Rate:
     small, large = 8, 32
     spent = [processor_seconds(partial(rotation, _SEED, size, 120)) for size in (small, large)]
-    return _line((small, small**3, spent[0]), (large, large**3, spent[1]))
-
-
-def _moments(exact: bool, columns: tuple[int, int], parts: Callable[[int, int], int]) -> Rate:
-    n, spent = 1024, []
-    for m in columns:
-        work = partial(own_moments, _chosen(n, m), Range(0, np.zeros(m)), exact)
-        spent.append((n * m, parts(n, m), processor_seconds(work)))
-    return _line(*spent)
-
-
-def _table(n: int, m: int) -> Floats:
-    """Numbers below one, with all the digits of a double."""
-    return np.asarray((expand_words(_SEED, n * m, "table") >> np.uint64(11)) * 2.0**-53).reshape(n, m)
-
-
-def _chosen(n: int, m: int) -> Chosen:
-    island = Island.from_array(_table(n, m), name="table")
-    return island.chosen(island.columns)
-
-
-def _checks() -> float:
-    """Reading and checking a table, one value."""
-    n, m = 2048, 64
-    table = _chosen(n, m)
-    limits = declared(1.0, table.columns)
-    assert limits is not None
-
-    def work() -> None:
-        check_table(table)
-        limits.check(table)
-
-    return processor_seconds(work) / (n * m)
+    return Rate.through((small, small**3, spent[0]), (large, large**3, spent[1]))
 
 
 _MESSAGES = 200

@@ -1,9 +1,11 @@
 """Cryptography: recipes over the primitives in ``hazmat``.
 
-- :mod:`parameters`: the numbers of lattice encryption, their security and their limits
-- :mod:`hazmat`: the primitives, easy to misuse
+- :mod:`hazmat`: the primitives, easy to misuse; nothing outside this package imports them
 - :mod:`envelope`: bytes that only the holder of one key can read
 - :mod:`onion`: bytes under one envelope for each of several readers
 - :mod:`shamir`: a secret in n shares, of which t are enough
+- :mod:`lattice`: sums under lattice encryption; :mod:`paillier`: sums and products under Paillier's
+- :mod:`products`: encrypted matrices times matrices in the clear
+- :mod:`mixing`: layers of ElGamal encryption, stripped hop by hop
 - :mod:`fingerprint`: short numbers that tell long vectors apart, and add as they do
 """

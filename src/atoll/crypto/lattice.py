@@ -26,7 +26,7 @@ from atoll.crypto.hazmat.lattice import (
     plan,
     share_bytes,
 )
-from atoll.crypto.parameters import LATTICE_TABLE
+from atoll.crypto.hazmat.parameters import LATTICE_TABLE
 
 MAX_MEMBERS = min(row.max_members for row in LATTICE_TABLE if row.collective and not row.insecure)
 """Of a key that many share."""

@@ -1,5 +1,6 @@
 """Islands: tables that stay where they are, read and checked there.
 
+- :mod:`readers`: files that hold tables, one module per format
 - :mod:`island`: one party's table, read from a file, a frame or an array
 - :mod:`headers`: names of columns, checked before they leave
 - :mod:`columns`: the column names and the number of rows of a file, without reading all of it

@@ -1,9 +1,11 @@
 """Protocols: what the roles of a study do, by analysis.
 
+- :mod:`own`: what is one party's alone in a run: its table, its ledger, the shares it kept
 - :mod:`base`: what a protocol is, and the checks of a study against it
 - :mod:`checked`: what can be checked of numbers that another role sends
 - :mod:`handshake`: islands agree on columns and their order
 - :mod:`agreement`: islands compare what they were told
+- :mod:`private_options`: the options of a differentially private release, declared once
 - :mod:`booking`: one owner's ledger during one run
 - :mod:`summation`: the secure sum alone
 - :mod:`pca`: principal component analysis

@@ -50,6 +50,10 @@ def learned(study: Study, me: Address, outputs: Mapping[str, Output], known: Map
 Role = Callable[[Network, Study, Own, Record], Coroutine[Any, Any, Learned]]
 
 
+Timer = Callable[[Callable[[], object]], float]
+"""The processor seconds of one call."""
+
+
 class Disclosure(NamedTuple):
     """One thing that a role learns, in plain words, and the messages that bring it."""
 
@@ -141,6 +145,8 @@ class Protocol:
     single_roles: frozenset[str]
     """Roles that exactly one party plays."""
     analysis: str = "pca"
+    follows: str = ""
+    """The protocol whose kept shares this one goes on from: a later step, which no estimator fits."""
     version: int = 1
     """Counted up when an approved study would mean something else, or roles of before and after could not
     work together: it is part of the digest."""
@@ -163,6 +169,9 @@ class Protocol:
     """The study's differential privacy, where it asks for any."""
     determines: Callable[[Study, Circumstances], tuple[str, ...]] = lambda _, __: ()
     """From how many components on the outputs say all second moments of the tables."""
+    timed: Callable[[Timer], Mapping[str, Any]] = lambda _: {}
+    """Rates of the protocol's own work on a table, by name: what ``atoll bench calibrate`` adds to the
+    machine's."""
 
     def table_holders(self, study: Study) -> tuple[str, ...]:
         """The parties that bring a table, in the study's order."""

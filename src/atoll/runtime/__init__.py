@@ -3,7 +3,9 @@
 - :mod:`transcript`: what a run cost: messages, bytes, rounds, seconds
 - :mod:`inbox`: everything that reached a role, in the order in which it came
 - :mod:`records`: what a role drew, kept or played back
+- :mod:`engine`: what an engine is
 - :mod:`local`: the engine that runs all roles in this process
+- :mod:`engines`: the engines by name
 - :mod:`replay`: one role again, from its record and its inbox
 - :mod:`result`: what a study released, and the file that holds it
 - :mod:`studies`: study files as runs need them: checked, with the islands' data

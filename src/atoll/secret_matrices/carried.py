@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from atoll.crypto.hazmat.product import Integers
+from atoll.crypto.products import Integers
 
 
 class Carried:

@@ -23,10 +23,9 @@ from hmac import compare_digest
 from typing import NamedTuple
 
 from atoll.crypto import fingerprint
+from atoll.crypto import products as go
 from atoll.crypto.fingerprint import Pair
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.golib import Buffer
-from atoll.crypto.hazmat.product import Integers, Ring
+from atoll.crypto.products import Buffer, Integers, Ring
 from atoll.errors import MessageError
 from atoll.secret_matrices.machine import Group
 from atoll.secret_matrices.widths import widest_ring

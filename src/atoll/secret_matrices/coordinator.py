@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.golib import Buffer
-from atoll.crypto.hazmat.product import Integers
+from atoll.crypto import products as go
+from atoll.crypto.products import Buffer, Integers
 from atoll.errors import MessageError
 from atoll.secret_matrices.courses import (
     Course,

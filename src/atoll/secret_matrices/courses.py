@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.golib import Buffer
-from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
+from atoll.crypto import products as go
+from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.machine import Group, Job, Shared

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import Integers
+from atoll.crypto import products as go
+from atoll.crypto.products import Integers
 from atoll.errors import ParameterError
 from atoll.network import Network, Record
 from atoll.randomness import fresh_seed

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from atoll.crypto.hazmat.product import Integers, Ring
+from atoll.crypto.products import Integers, Ring
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.courses import (

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.golib import Buffer
-from atoll.crypto.hazmat.product import Ciphertext, Integers, Layout, Ring
+from atoll.crypto import products as go
+from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
 from atoll.randomness import SEED_BYTES, fresh_seed
 from atoll.secret_matrices.carried import Carried

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, isqrt, log2
 
-from atoll.crypto.hazmat.product import (
+from atoll.crypto.products import (
     Clearing,
     Layout,
     Ring,

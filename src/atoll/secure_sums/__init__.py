@@ -2,6 +2,7 @@
 
 - :mod:`base`: what a secure sum is, says about itself and costs
 - :mod:`shares`: additive shares: every contributor cuts its vector into random parts
+- :mod:`graph`: who is whose neighbour among many
 - :mod:`masks`: masks that cancel in the total; :mod:`recoverable_masks`: some contributors may leave
 - :mod:`encrypted`: what sums under the receiver's key share
 - :mod:`paillier`: under Paillier's encryption; :mod:`lattice`: under lattice encryption

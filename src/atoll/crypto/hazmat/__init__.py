@@ -1,7 +1,10 @@
-"""Low-level primitives. Easy to misuse: protocols and secure sums call them, nothing above does.
+"""Low-level primitives. Easy to misuse: only the recipes in ``atoll.crypto`` call them.
 
 - :mod:`golib`: the Go library: loading it, calling it, its errors
+- :mod:`parameters`: the numbers of lattice encryption, their security and their limits
 - :mod:`lattice`: exact sums under lattice encryption
+- :mod:`integers`: matrices of exact integers, as the Go library takes them
+- :mod:`rings`: the rings of products, their limits and sizes
 - :mod:`product`: an encrypted matrix times a matrix in the clear
 - :mod:`group`: ElGamal encryption in a group, for mixing
 - :mod:`paillier`: Paillier's keys, encryption and decryption

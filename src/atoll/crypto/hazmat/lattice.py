@@ -3,7 +3,7 @@
 Hazardous material: this layer neither authenticates messages nor knows who may open what. Whoever holds
 the secret key opens every single ciphertext, not only sums.
 
-Two forms, with the parameters of :mod:`atoll.crypto.parameters`; docs/explanation/lattice-sums.md says
+Two forms, with the parameters of :mod:`atoll.crypto.hazmat.parameters`; docs/explanation/lattice-sums.md says
 how they work and why they were chosen.
 :func:`plan` picks parameters. Then,
 
@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.crypto.hazmat import golib
-from atoll.crypto.parameters import (
+from atoll.crypto.hazmat.parameters import (
     LATTICE_COLLECTIVE,
     LATTICE_SINGLE,
     LATTICE_TABLE,

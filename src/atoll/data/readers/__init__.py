@@ -1,9 +1,9 @@
 """Files that hold tables, one module per format; a format is found by the ending of a file's name.
 
-base:    what a reader brings
-csv:     text with a header line
-parquet: Apache Parquet
-npz:     NumPy archives
+- :mod:`base`: what a reader brings
+- :mod:`csv`: text with a header line
+- :mod:`parquet`: Apache Parquet
+- :mod:`npz`: NumPy archives
 
 A new format is a module with a :class:`Reader` and a line below, or a package's entry point in the group
 ``atoll.readers``. What a table may hold is checked by the island, whatever file it came from.

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from atoll.errors import ParameterError
 from atoll.estimators.pca.adapter import Adapter
-from atoll.estimators.pca.baselines import Meta, Separate
-from atoll.estimators.pca.dpdpca import DPDPCA
-from atoll.estimators.pca.pppca import PPPCA
-from atoll.estimators.pca.privatelocal import PrivateLocal
-from atoll.estimators.pca.sfpca import SFPCA
-from atoll.plugins import brought, brought_names
+from atoll.registry import Registry
 
-GROUP = "atoll.estimators.pca"
-
-ADAPTERS: dict[str, Adapter] = {
-    adapter.protocol: adapter for adapter in (PPPCA(), DPDPCA(), SFPCA(), Meta(), Separate(), PrivateLocal())
-}
+ADAPTERS: Registry[type[Adapter]] = Registry(
+    "atoll.estimators.pca",
+    "an adapter of atoll.PCA",
+    Adapter,
+    {
+        "pppca": "atoll.estimators.pca.pppca:PPPCA",
+        "dpdpca": "atoll.estimators.pca.dpdpca:DPDPCA",
+        "sfpca": "atoll.estimators.pca.sfpca:SFPCA",
+        "meta": "atoll.estimators.pca.baselines:Meta",
+        "separate": "atoll.estimators.pca.baselines:Separate",
+        "privatelocal": "atoll.estimators.pca.privatelocal:PrivateLocal",
+    },
+)
+"""By the name of the protocol."""
 
 
 def adapter_of(protocol: str) -> Adapter:
-    """The adapter of the protocol called ``protocol``; Atoll's own come first."""
-    if protocol in ADAPTERS:
-        return ADAPTERS[protocol]
-    adapter: type[Adapter] | None = brought(GROUP, protocol)
-    if adapter is None:
-        known = (*ADAPTERS, *brought_names(GROUP))
-        raise ParameterError(
-            f"there is no protocol {protocol!r}", hint=f"one of {', '.join(map(repr, known))}"
-        )
-    return adapter()
+    """The adapter of the protocol called ``protocol``."""
+    if protocol not in ADAPTERS:
+        known = ", ".join(map(repr, ADAPTERS.names()))
+        raise ParameterError(f"there is no protocol {protocol!r}", hint=f"one of {known}")
+    return ADAPTERS[protocol]()

@@ -9,17 +9,18 @@ A package brings a renderer as an entry point of ``atoll.analyses``, named for i
 
 from __future__ import annotations
 
-from atoll.plugins import brought
+from atoll.registry import Registry
 from atoll.report.analyses.base import Analysis
-from atoll.report.analyses.pca import PCA
-from atoll.report.analyses.sum import Sum
 
-GROUP = "atoll.analyses"
-
-RENDERERS: dict[str, type[Analysis]] = {"pca": PCA, "sum": Sum}
+RENDERERS: Registry[type[Analysis]] = Registry(
+    "atoll.analyses",
+    "a renderer of results",
+    Analysis,
+    {"pca": "atoll.report.analyses.pca:PCA", "sum": "atoll.report.analyses.sum:Sum"},
+)
+"""By the name of the analysis."""
 
 
 def renderer_of(analysis: str) -> Analysis:
-    """The renderer of an analysis; Atoll's own come first, and one that shows nothing comes last."""
-    made = RENDERERS.get(analysis) or brought(GROUP, analysis) or Analysis
-    return made(analysis)
+    """The renderer of an analysis; for one that has none, a renderer that shows nothing."""
+    return RENDERERS.get(analysis, Analysis)(analysis)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from atoll.crypto.hazmat.product import Layout, Ring, streamed_right
+from atoll.crypto.products import Layout, Ring, streamed_right
 from atoll.secret_matrices.costs.rates import Rates, RingRates
 from atoll.secret_matrices.costs.timing import Effort
 from atoll.secret_matrices.widths import Widths

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Costing, Held
 from atoll.secret_matrices.costs.rates import shipped

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from atoll.crypto.hazmat.product import rings, vector_path
+from atoll.crypto.products import rings, vector_path
 from atoll.errors import DataError
 
 FILE_VARIABLE = "ATOLL_CALIBRATION"
@@ -34,6 +34,13 @@ class Rate(NamedTuple):
     def seconds(self, count: float, parts: float) -> float:
         """So many things with so many parts in all."""
         return self.each * count + self.part * parts
+
+    @classmethod
+    def through(cls, few: tuple[float, float, float], many: tuple[float, float, float]) -> Rate:
+        """The rate through two measurements (count, parts, seconds)."""
+        (n1, p1, t1), (n2, p2, t2) = few, many
+        part = max(0.0, (t2 / n2 - t1 / n1) / (p2 / n2 - p1 / n1))
+        return cls(max(0.0, t1 / n1 - part * p1 / n1), part)
 
 
 class RingRates(msgspec.Struct, frozen=True):

@@ -155,4 +155,11 @@ def check(study: Study, asked: Privacy, standardize: bool) -> None:
             hint="leave scores out; whoever has the components can project rows of its own",
             path=("release", "scores"),
         )
+    for output in study.release:
+        if output not in OUTPUTS:
+            raise StudyError(
+                f"the output {output!r} has no private form",
+                hint="leave it out, or the epsilon",
+                path=("release", output),
+            )
     private.check(study, asked, len(study.who(PROVIDER)))

@@ -37,6 +37,7 @@ from atoll.protocols.base import (
     Disclosure,
     Expectation,
     Learned,
+    Output,
     Outputs,
     PrivacyTerms,
     Protocol,
@@ -56,7 +57,6 @@ from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, 
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import (
     CONSUMER,
-    OUTPUTS,
     PROVIDER,
     SERVER,
     Model,
@@ -70,10 +70,16 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.private_options import PrivateParameters
 from atoll.secure_sums import may_leave
 from atoll.study.address import Address
 from atoll.study.model import Study
+
+OUTPUTS: dict[str, Output] = {
+    **PCA_OUTPUTS,
+}
+"""Those that PCA protocols share, and those of PPPCA alone."""
 
 # A sum of squared deviations below this has fewer than 40 bits on the grid.
 SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)

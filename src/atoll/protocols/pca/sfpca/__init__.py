@@ -9,5 +9,6 @@
 - :mod:`steps`: the steps of a run on the machine, for roles and planner alike
 - :mod:`planner`: what a run costs in messages; :mod:`forecast`: its time and memory
 - :mod:`releases`: what is released at the end; :mod:`kept`: shares that stay closed
+- :mod:`timed`: what it does with an island's own table, for ``atoll bench calibrate``
 - :mod:`protocol`: the roles; :mod:`later`: later steps on kept shares
 """

@@ -8,7 +8,7 @@ import numpy as np
 
 from atoll import codec
 from atoll.codec import Message
-from atoll.crypto.hazmat.product import Integers
+from atoll.crypto.products import Integers
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.sfpca.ranges import Range
 from atoll.protocols.pca.sfpca.recipes.direct import Found

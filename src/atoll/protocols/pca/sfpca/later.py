@@ -183,6 +183,7 @@ def learns(study: Study) -> list[Disclosure]:
 PROTOCOL = Protocol(
     name=LATER,
     title="a later step on shared components (SF-PCA)",
+    follows=protocol.PROTOCOL.name,
     roles={PROVIDER: provider, COORDINATOR: coordinator},
     data_roles=frozenset({PROVIDER}),
     reads_table=lambda study, address: study.releases("scores", address),

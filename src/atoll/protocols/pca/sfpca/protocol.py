@@ -66,6 +66,7 @@ from atoll.protocols.pca.sfpca.releases import (
     send_public,
     signs,
 )
+from atoll.protocols.pca.sfpca.timed import timed
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices import openings, roles
 from atoll.study.model import Study
@@ -338,4 +339,5 @@ PROTOCOL = Protocol(
     check=_check,
     privacy=private.terms,
     determines=digits.determines,
+    timed=timed,
 )

@@ -468,7 +468,7 @@ def test_every_provider_adds_noise_of_its_own_and_nothing_older_is_used() -> Non
 def test_components_that_leave_no_variance_are_refused_before_they_are_released() -> None:
     rng = np.random.default_rng(8)
     X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 12))
-    with pytest.raises(PrivacyError, match="leave no variance"):
+    with pytest.raises(PrivacyError, match="explain all of the variance"):
         atoll.PCA(2, protocol="sfpca", bounds=40000.0).fit({"north": 1e3 * X[:40], "south": 1e3 * X[40:]})
 
 

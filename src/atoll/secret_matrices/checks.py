@@ -172,7 +172,7 @@ class Checks:
             ]
             if different:
                 raise MessageError(
-                    f"{coordinator} told {me} something else than {', '.join(different)}",
+                    f"{coordinator} told {me} something else than it told {', '.join(different)}",
                     hint="nothing was opened; ask the coordinator why",
                 )
             totals = [sum(values) for values in zip(*(given for _, given, _ in theirs.values()), strict=True)]
@@ -193,7 +193,7 @@ class Checks:
         due = [circle for circle in self.accounts if name in circle.group]
         size = note_bytes()
         if len(note) != size * len(due):
-            raise MessageError(f"{name} compares {len(note)} bytes where {size * len(due)} were due")
+            raise MessageError(f"{name} sent an account of {len(note)} bytes, {size * len(due)} were due")
         return {circle: _read(note[i * size : (i + 1) * size]) for i, circle in enumerate(due)}
 
 

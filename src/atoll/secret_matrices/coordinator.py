@@ -52,8 +52,9 @@ class Coordinator(Party):
         await self.net.broadcast(self.providers, SessionSeed(seeds))
         self.session = digest_of(self.digest, *seeds)
         keys = await self.net.gather(KeyParts, self.providers)
-        if any(len(keys[p].parts) != len(precisions) for p in self.providers):
-            raise MessageError("a provider sent parts of other keys")
+        wrong = [str(p) for p in self.providers if len(keys[p].parts) != len(precisions)]
+        if wrong:
+            raise MessageError(f"{', '.join(wrong)} sent parts of other keys than this run has")
         for address in self.providers:
             others = tuple(keys[p].parts for p in self.providers if p != address)
             await self.net.send(address, OthersKeyParts(others))

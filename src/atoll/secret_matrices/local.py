@@ -119,11 +119,11 @@ class ShareHolder(Machine):
     ) -> Shared:
         scale = terms[0][1].fraction
         if any(x.fraction != scale for _, x in terms):
-            raise ParameterError("only matrices of one scale can be combined")
+            raise ParameterError("only matrices with the same number of fractional bits can be combined")
         out = scale if fraction is None else fraction
         drop = COEFFICIENT_BITS + scale - out
         if drop < 0:
-            raise ParameterError("a combination cannot invent digits")
+            raise ParameterError(f"a combination of matrices with {scale} fractional bits cannot have {out}")
         factors = [coefficient_units(c) for c, _ in terms]
         words = min(go.limits().max_words, max(x.share.shape[2] for _, x in terms) + 1)
 
@@ -139,7 +139,7 @@ class ShareHolder(Machine):
     def hstack(self, matrices: Sequence[Shared]) -> Shared:
         widest = max(x.share.shape[2] for x in matrices)
         if len({x.fraction for x in matrices}) > 1:
-            raise ParameterError("only matrices of one scale can stand side by side")
+            raise ParameterError("only matrices with the same number of fractional bits can be stacked")
 
         def step(*shares: Integers) -> Integers:
             return np.concatenate([go.widened(share, widest) for share in shares], axis=1)

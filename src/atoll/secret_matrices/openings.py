@@ -87,4 +87,7 @@ def check_step(found: int, expected: int) -> None:
 def check_masked(x: Shared) -> None:
     # The share of what a party knows is its data: only what a refresh has masked may be opened.
     if x.known:
-        raise ParameterError("a party's own summand must not be opened")
+        raise ParameterError(
+            "a matrix of a party's own data must not be opened",
+            hint="open the result of a product: only that is masked",
+        )

@@ -71,7 +71,10 @@ class Provider(Party):
         seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
         whole = len(seeds) == self.parties and all(len(s) == SEED_BYTES for s in seeds)
         if not whole or seeds[place] != seed:
-            raise MessageError("the session's seed was not made from everybody's parts")
+            raise MessageError(
+                f"the session's seed that {self.coordinator} sent is not made from every provider's part",
+                hint="nothing was encrypted; ask the coordinator why",
+            )
         self.session = digest_of(self.digest, *seeds)
         self.precisions, self.secrets = tuple(precisions), dict[Ring, go.Secret]()
         families = [rings_for(one)[0].family for one in precisions]
@@ -91,13 +94,13 @@ class Provider(Party):
         theirs = (await self.net.receive(OthersKeyParts, self.coordinator)).parts
         others = [p for p in self.providers if p != self.net.me]
         if len(theirs) != len(others):
-            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts of {len(others)}")
+            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts, {len(others)} were due")
         self._key_parts = {self.me: dict(zip(families, parts, strict=True))}
         for address, given in zip(others, theirs, strict=True):
             if digest_of(self.session, str(address), *given) != notes[address][:_HASH]:
                 raise MessageError(
                     f"the key part that {self.coordinator} gave for {address} is not the one it committed to",
-                    hint="nothing was encrypted; the two of them know why",
+                    hint="nothing was encrypted; ask both of them why",
                 )
             self._key_parts[str(address)] = dict(zip(families, given, strict=True))
         self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
@@ -329,7 +332,7 @@ class Provider(Party):
         check_step(message.step, step)
         theirs = message.values
         if theirs.dtype != np.float64 or theirs.shape != values.shape or not np.isfinite(theirs).all():
-            raise MessageError("public numbers have the wrong shape")
+            raise MessageError(f"{self.coordinator} sent public numbers of the wrong shape")
         if recomputed and not np.allclose(theirs, values, rtol=_ROUNDING, atol=0):
             raise MessageError(f"the public numbers that {self.coordinator} sent are not those computed here")
         self._accounts.see(self.all_providers, "public numbers", step, digest_of(theirs.tobytes()))

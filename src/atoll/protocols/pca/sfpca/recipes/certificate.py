@@ -67,13 +67,13 @@ class Certificate(NamedTuple):
         """Refuse a result that the bound does not vouch for."""
         if not self.bound < 1:  # what any two directions keep says nothing
             raise CertificateRefused(
-                "nothing is certified: the data have fewer components, or some of the same variance",
-                hint="fewer or other n_components, the accurate policy, or recipe='direct'",
+                "the result cannot be certified: the data have fewer components, or some of equal variance",
+                hint="choose another n_components, recipe='accurate' or recipe='direct'",
             )
         if not self.bound <= TOLERANCE:
             raise CertificateRefused(
                 f"the components are certified to {self.bound:.2g} only, {TOLERANCE} is asked for",
-                hint="the spectrum is too flat: other n_components, the accurate policy, or recipe='direct'",
+                hint="the spectrum is too flat: try another n_components, recipe='accurate' or 'direct'",
             )
 
 

@@ -154,7 +154,7 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     entry_bits = max(1, ceil(log2(1 + 1 / scale)))
     if f + entry_bits >= _WORD_BITS:
         raise ParameterError(
-            "the rows differ too little, compared with their range, for their second moments",
+            "the rows differ too little, compared with their range, to compute their covariance",
             hint="give the columns' bounds as (low, high), close to the values",
         )
     gram: Any = None

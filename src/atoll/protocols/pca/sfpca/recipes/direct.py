@@ -136,7 +136,7 @@ def check_variance(total: float) -> None:
     """Rows that are all alike have no components."""
     if not total > _LEAST_VARIANCE:
         raise ParameterError(
-            "the joint table has no variance that its range could show",
+            "the joint table has no variance, or too little for its declared range",
             hint="all rows are alike, or the study's bounds are far too wide",
         )
 

@@ -138,7 +138,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     form = RowCovariance(inputs, policy, total, tuple(straight), tuple(transposed), sums, t)
     if form.row_error > _ROOM:
         raise ParameterError(
-            "the rows differ too little, compared with their range, for their number",
+            "the rows differ too little, compared with their range, to compute their covariance",
             hint="give the columns' bounds as (low, high), close to the values",
         )
     return form

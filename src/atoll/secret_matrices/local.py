@@ -1,4 +1,4 @@
-"""What a provider or the coordinator does with its shares alone: linear steps, none of which travels."""
+"""Linear steps, which a provider or the coordinator does with its own shares; nothing is sent."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | Released
 """What is made from a role's secrets."""
 
 
-class ShareHolder(Machine):
-    """A role with its share of every secret matrix: the steps that need nobody else."""
+class LocalMachine(Machine):
+    """The machine of one role, as far as it needs nobody else: steps on the role's own shares."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ShareHolder(Machine):
         self.providers = tuple(providers)
         self.guests = tuple(guests)
         """Roles that hold no share and only receive outputs."""
-        self.parties = len(self.providers)
+        self.n_providers = len(self.providers)
         self.me = str(net.me)
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
         self.all_providers: Group = frozenset(str(a) for a in providers)
@@ -196,7 +196,7 @@ class ShareHolder(Machine):
             domain = hashlib.sha256(self.session + f"digits {step}".encode()).digest()
             share = go.smudge(share, smudge_bits, self.record(f"digits {step}", fresh_seed), domain)
         # The coordinator's part, which the carrier knows too, stays as it is.
-        return replace(x, share=share, holders=x.holders | self.all_providers, norm_bits=None, kept={})
+        return replace(x, share=share, holders=x.holders | self.all_providers, norm_bits=None, cache={})
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
         def step(share: Integers) -> Integers:

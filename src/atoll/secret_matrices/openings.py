@@ -11,13 +11,13 @@ from atoll.crypto.hazmat import product as go
 from atoll.crypto.hazmat.product import Integers
 from atoll.errors import MessageError, ParameterError
 from atoll.network import Network
-from atoll.secret_matrices.local import ShareHolder
+from atoll.secret_matrices.local import LocalMachine
 from atoll.secret_matrices.machine import Floats, Shared
 from atoll.secret_matrices.messages import OpenedShare, ReleasedShare
 from atoll.study.address import Address
 
 
-async def release(machine: ShareHolder, x: Shared, receivers: frozenset[str]) -> Floats | None:
+async def release(machine: LocalMachine, x: Shared, receivers: frozenset[str]) -> Floats | None:
     """Every provider sends its share to every receiver, who alone can add them up."""
     check_masked(x)
     # What is released cannot be taken back: everything that it was made from is compared first.

@@ -221,7 +221,7 @@ def smudge_bits(machine: Machine, size: int) -> int:
 
     Each product leaves half a unit per party and entry; a rotation then adds up ``size`` of them.
     """
-    roundings = (machine.parties + 1) * (3 + ceil(log2(machine.parties))) * size
+    roundings = (machine.n_providers + 1) * (3 + ceil(log2(machine.n_providers))) * size
     return SMUDGE_MARGIN + ceil(log2(roundings))
 
 

@@ -155,7 +155,7 @@ def _column_sums(
         both = np.stack([high, sums - (high << digit)]).astype(np.int64)
     # Lower digits of many parties add up; the higher ones of all are those of n rows.
     higher = f - t + ceil(log2(inputs.n)) - digit
-    bits = max(higher, digit + ceil(log2(machine.parties))) + 1 - f
+    bits = max(higher, digit + ceil(log2(machine.n_providers))) + 1 - f
     return machine.private(None, both, (2, m), f, bits)
 
 

@@ -52,8 +52,8 @@ def check_range(x: Floats, contributors: int) -> None:
     wrong = ~(np.abs(x) < limit)  # also true for nan
     if wrong.any():
         raise RangeOverflow(
-            f"entry {int(np.argmax(wrong))} is outside the fixed-point range of ±{limit:.3g} "
-            f"that {contributors} contributors leave each other",
+            f"entry {int(np.argmax(wrong))} is outside the fixed-point range, "
+            f"which is ±{limit:.3g} for {contributors} contributors",
             hint="divide the columns by a public power of ten so that sums of squares stay below it",
         )
 
@@ -152,7 +152,7 @@ def from_int64(values: npt.ArrayLike, *, contributors: int = 1) -> Limbs:
     if integers.dtype != np.int64:
         raise RangeOverflow(f"expected 64-bit integers, got {integers.dtype}")
     if contributors >= 1 << (WIDTH_BITS - 64):
-        raise RangeOverflow(f"{contributors} contributors leave no room for 64-bit integers")
+        raise RangeOverflow(f"{contributors} contributors are too many for a sum of 64-bit integers")
     sign = (integers.ravel() >> 63).astype(np.uint64)  # all ones where negative
     return np.stack([integers.ravel().view(np.uint64), *(sign for _ in range(LIMBS - 1))])
 

@@ -365,7 +365,7 @@ def test_the_method_is_fixed_at_the_first_debit_and_no_study_changes_it() -> Non
         account = ledger.account("d")
         assert account.method == "gdp"
         assert account.epsilon > 2.0  # 0.5 pure counts as the Gaussian release that is no more private
-        with pytest.raises(ParameterError, match="since the first"):
+        with pytest.raises(ParameterError, match="counted with a delta"):
             ledger.set_budget("d", 3.0)
         assert ledger.budget("d") == Budget(3.0, 1e-5)
 

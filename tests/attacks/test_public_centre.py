@@ -189,7 +189,7 @@ def test_a_later_stage_changes_only_what_it_may() -> None:
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 2.0**43, -(2.0**43), 2.5])
 def test_the_grid_makes_no_integer_of_what_is_none(value: float) -> None:
     """2^43 units are 2^63: an integer whose square is 0 modulo 2^64."""
-    with pytest.raises(DataError, match="no number once it is scaled"):
+    with pytest.raises(DataError, match="not a finite number after it was scaled"):
         grid._truncate(np.array([[0.1, 0.2], [value, 0.0]]))
 
 

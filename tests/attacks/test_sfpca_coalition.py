@@ -16,7 +16,7 @@ from atoll.protocols.pca.sfpca import messages
 from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as machine_messages
 from atoll.secret_matrices.machine import Job, Shared
-from atoll.secret_matrices.widths import plan_for
+from atoll.secret_matrices.widths import widths_for
 from atoll.study.address import Address
 
 FRACTION = 40
@@ -100,7 +100,7 @@ def test_a_coalition_with_all_it_holds_of_a_run_cannot_decrypt_an_intermediate()
 
     run, names = Everything(), ["p0", "p1", "p2"]
     encrypted(multiply, [np.full((2, 2), float(i + 1)) for i in range(3)], observer=run)
-    plan = plan_for(3, jobs[0])
+    plan = widths_for(3, jobs[0])
     layout, truth = plan.layouts[0], 162 << FRACTION
 
     def decrypted(coalition: list[str], instead: bytes | None) -> np.ndarray:
@@ -137,7 +137,7 @@ def test_a_product_cannot_be_decrypted_without_the_last_part_of_the_key() -> Non
     left, right = (rng.integers(-9, 10, (2, 2)).astype(object) << 20 for _ in range(2))
     x = Shared((2, 2), 20, 5, go.from_ints(left, 1), EVERYBODY, known=True)
     y = Shared((2, 2), 20, 5, go.from_ints(right, 1), EVERYBODY, known=True)
-    plan = plan_for(parties, Job(((x, y),), 30, 11, "test"))
+    plan = widths_for(parties, Job(((x, y),), 30, 11, "test"))
     ring, layout, shift = plan.ring, plan.layouts[0], plan.shifts[0]
     seeds = [bytes([i]) * 32 for i in range(20)]
     secrets = [go.Secret(ring, seeds[i]) for i in range(parties)]

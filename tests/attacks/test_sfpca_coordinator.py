@@ -23,7 +23,7 @@ from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as mm
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import EVERY_PRECISION, Job, Shared
-from atoll.secret_matrices.widths import plan_for, rings_for
+from atoll.secret_matrices.widths import rings_for, widths_for
 from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Any]
@@ -270,7 +270,7 @@ class OneIsland(roles.Coordinator):
     async def _added_products(self, course: Any) -> go.ProductSum:
         if course.job.name != "covariance":
             return await super()._added_products(course)
-        total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
+        total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
         arrived = await self.net.gather(mm.ProductPart, self._senders(course.job))
         total.add(arrived[self.providers[0]].body)
         await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, total.second()))
@@ -304,7 +304,7 @@ def test_under_an_all_zero_key_a_product_is_readable() -> None:
     one = np.array([[1, 0], [0, 1]], dtype=object)
     x = Shared((2, 2), 0, 2, go.from_ints(one, 1), frozenset({"all"}), known=True)
     y = Shared((2, 2), 0, 21, go.from_ints(gram, 1), frozenset({"all"}), known=True)
-    plan = plan_for(2, Job(((x, y),), 0, 24, "test"))
+    plan = widths_for(2, Job(((x, y),), 0, 24, "test"))
     ring, layout, shift = plan.ring, plan.layouts[0], plan.shifts[0]
     key = go.PublicKey(ring, [bytes(ring.poly_size)], b"k" * 32)
     plain = go.assemble(ring, x.share, shift, layout, [bytes(layout.left_polys * ring.poly_size)])

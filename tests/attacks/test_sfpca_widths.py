@@ -23,13 +23,13 @@ from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, scat
 from atoll.protocols.pca.sfpca.recipes.direct import direct as direct_recipe
 from atoll.protocols.pca.sfpca.recipes.moments import on_grid
 from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
-from atoll.protocols.pca.sfpca.recipes.strict import held_covariance, start
+from atoll.protocols.pca.sfpca.recipes.strict import joint_covariance, start
 from atoll.protocols.pca.sfpca.recipes.strict import strict as strict_recipe
 from atoll.randomness import derive
 from atoll.secret_matrices import party
 from atoll.secret_matrices.costs import counted
 from atoll.secret_matrices.machine import Job, Shared
-from atoll.secret_matrices.widths import Widths, plan_for
+from atoll.secret_matrices.widths import Widths, widths_for
 
 # The table of go/product, which pins them.
 MODULI = [
@@ -59,7 +59,7 @@ class Seen:
         smudge = go.smudge
 
         def planned(count: int, job: Job, **options: Any) -> Widths:
-            plan = plan_for(count, job, **options)
+            plan = widths_for(count, job, **options)
             self.products.append((count, job, plan))
             return plan
 
@@ -68,8 +68,8 @@ class Seen:
             self.smudged.append(Smudged(x.shape[:2], width, go.to_ints(out) - go.to_ints(x)))
             return out
 
-        monkeypatch.setattr(party, "plan_for", planned)
-        monkeypatch.setattr(counted, "plan_for", planned)
+        monkeypatch.setattr(party, "widths_for", planned)
+        monkeypatch.setattr(counted, "widths_for", planned)
         monkeypatch.setattr(go, "smudge", noted)
 
     def check_margins(self) -> None:
@@ -206,7 +206,7 @@ def some_clearings() -> list[tuple[Ring, Clearing]]:
     machine_plans: Callable[..., Any] = machine.products
 
     async def noted(jobs: Any) -> Any:
-        plans.extend(plan_for(3, job) for job in jobs)
+        plans.extend(widths_for(3, job) for job in jobs)
         return await machine_plans(jobs)
 
     machine.products = noted  # type: ignore[method-assign]
@@ -292,7 +292,7 @@ def check_sums(form: Form, everybody: Sequence[Inputs], total: float) -> None:
 
 async def strict_form(machine: Noted, inputs: Inputs) -> None:
     policy = POLICIES["default"]
-    C = await held_covariance(machine, inputs, policy)
+    C = await joint_covariance(machine, inputs, policy)
     C.mean(machine)
     start(machine, inputs, policy, 26)
 

@@ -86,9 +86,9 @@ class Twice(roles.Coordinator):
             members = self._members(course.group)
             await self._fold(mm.MaskedShare, members, total.add_share, course.step)
             sent.append((members[0], mm.MaskedTotal(course.step, bytes(total.total()))))
-            shares[course.step] = total.clear(course.plan.clearing)
+            shares[course.step] = total.clear(course.widths.clearing)
         course, (carrier, right) = courses[0], sent[0]
-        ring, y, clearing = course.plan.ring, course.plan.layouts[0], course.plan.clearing
+        ring, y, clearing = course.widths.ring, course.widths.layouts[0], course.widths.clearing
         # A tenth of the range squared, at the place of the first two columns: the trace stays as it is.
         wrong = plus(right.body, ring, y.rows * y.cols, 1, (1 << clearing.value_bits) // 10)
         shares[course.step] = go.clear_total(ring, y, wrong, clearing)
@@ -187,7 +187,7 @@ class Exchanging(roles.Coordinator):
     told = 0
 
     async def _multiply_all(self, courses: Any) -> Any:
-        sizes = [(course.plan.ring, course.plan.layouts[0].out_polys) for course in courses]
+        sizes = [(course.widths.ring, course.widths.layouts[0].out_polys) for course in courses]
         if len(courses) < 2 or sizes[0] != sizes[1]:
             return await super()._multiply_all(courses)
         held: list[tuple[Any, Any]] = []

@@ -111,7 +111,7 @@ class AsksForKeys(roles.Coordinator):
     asked: Any = None
 
     async def _added_products(self, course: Any) -> go.ProductSum:
-        plan = course.plan
+        plan = course.widths
         total = go.ProductSum(plan.ring, plan.layouts[0])
         await self._fold(mm.ProductPart, self._senders(course.job), total.add, course.step)
         second = constant(a_third(plan.ring), plan.ring, plan.layouts[0].out_polys)
@@ -148,7 +148,7 @@ def test_a_decryption_share_of_a_chosen_ciphertext_says_the_key(
     """Of every provider, at the first product, long before the first opening."""
     _, tap, secrets = asked_for_keys(monkeypatch)
     course = AsksForKeys.asked
-    plan, seen = course.plan, []
+    plan, seen = course.widths, []
     ring, y = plan.ring, plan.layouts[0]
     second = constant(a_third(ring), ring, y.out_polys)
     for name in ("p0", "p1", "p2"):
@@ -205,7 +205,7 @@ class SmallVariance(roles.Coordinator):
         total = await self._added_products(course)
         await self._fold(mm.MaskedShare, self._members(course.group), total.add_share, course.step)
         SmallVariance.seen = course, total.total()
-        return {course.step: total.clear(course.plan.clearing)}
+        return {course.step: total.clear(course.widths.clearing)}
 
 
 def outgrown(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Sent]:
@@ -226,7 +226,7 @@ def test_a_wrong_scale_made_the_covariance_outgrow_its_masks(
     """(H C)^T (H C) = C^2: the coordinator reads all of it off a masked result, before an opening."""
     outgrown(monkeypatch)
     course, body = SmallVariance.seen
-    values, Q = lifted(bytes(body), course.plan.ring, 12)
+    values, Q = lifted(bytes(body), course.widths.ring, 12)
     HC = np.array([v / Q for v in values]).reshape(3, 4)[:, :3]
     squared = HC.T @ HC
     X = np.vstack(wide_tables())
@@ -258,7 +258,7 @@ class OtherTotal(roles.Coordinator):
 
             async def send(self, to: Any, message: Any) -> None:
                 if isinstance(message, mm.MaskedTotal) and message.step in wrong:
-                    y = wrong[message.step].plan.layouts[0]
+                    y = wrong[message.step].widths.layouts[0]
                     message = mm.MaskedTotal(message.step, plus_one(message.body, y.rows * y.cols))
                 await net.send(to, message)
 
@@ -314,7 +314,7 @@ class Dropped(roles.Coordinator):
     """Leaves one of several parts out of every product but the first."""
 
     async def _added_products(self, course: Any) -> go.ProductSum:
-        total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
+        total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
         arrived = await self.net.gather(mm.ProductPart, self._senders(course.job))
         kept = list(arrived.values())
         for message in kept[:-1] if course.step > 2 and len(kept) > 1 else kept:
@@ -348,7 +348,7 @@ class OtherRotation(roles.Coordinator):
     async def _added_products(self, course: Any) -> go.ProductSum:
         if course.job.name != "rotation" or len(course.group) != 2:
             return await super()._added_products(course)
-        total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
+        total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
         await self._fold(mm.ProductPart, self._senders(course.job), total.add, course.step)
         body = bytes(len(total.second()))
         await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, body))
@@ -451,7 +451,7 @@ def test_every_provider_adds_noise_of_its_own_and_nothing_older_is_used() -> Non
         await machine.product((made, made), fraction=40, bits=15, name="again")
         noisy = machine.smudged(made, smudge_bits=30)
         opened = await machine.released(noisy, receivers)
-        return go.to_ints(noisy.share) - go.to_ints(made.share), len(made.kept), len(noisy.kept), opened
+        return go.to_ints(noisy.share) - go.to_ints(made.share), len(made.cache), len(noisy.cache), opened
 
     results, _ = encrypted(program, tables())
     noise = [results[f"p{i}/provider"][0] for i in range(3)]
@@ -468,7 +468,7 @@ def test_every_provider_adds_noise_of_its_own_and_nothing_older_is_used() -> Non
 def test_components_that_leave_no_variance_are_refused_before_they_are_released() -> None:
     rng = np.random.default_rng(8)
     X = rng.normal(size=(80, 2)) @ rng.normal(size=(2, 12))
-    with pytest.raises(PrivacyError, match="leave no variance"):
+    with pytest.raises(PrivacyError, match="explain all of the variance"):
         atoll.PCA(2, protocol="sfpca", bounds=40000.0).fit({"north": 1e3 * X[:40], "south": 1e3 * X[40:]})
 
 

@@ -65,11 +65,11 @@ def test_capacities_are_local_and_a_padded_study_needs_them(folder: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (PAIRED.replace("centre", "row_norm = 4.0\ncentre"), "row_norm means nothing with centre='pairs'"),
-        (PAIRED.replace("centre", "assume_centered = true\ncentre"), "assume_centered means nothing"),
-        (PAIRED.replace("centre", 'rows = "clip"\ncentre'), "rows='clip' means nothing"),
-        (PADDED.replace("centre", 'neighbours = "replace"\ncentre'), "padded means something"),
-        (BOOKED.replace("row_norm", "padded = true\nrow_norm"), "padded means something"),
+        (PAIRED.replace("centre", "row_norm = 4.0\ncentre"), "row_norm cannot be used with centre='pairs'"),
+        (PAIRED.replace("centre", "assume_centered = true\ncentre"), "assume_centered cannot be used"),
+        (PAIRED.replace("centre", 'rows = "clip"\ncentre'), "rows='clip' cannot be used"),
+        (PADDED.replace("centre", 'neighbours = "replace"\ncentre'), "padded can only be used"),
+        (BOOKED.replace("row_norm", "padded = true\nrow_norm"), "padded can only be used"),
         (PAIRED.replace('"pairs"', '"median"'), "invalid enum value 'median'"),
         (PADDED + CAPACITIES.replace("11", "0"), "the capacity of 'south' must be a whole number from 1"),
         (PADDED + CAPACITIES.replace("south", "west"), "[local] gives a capacity for 'west'"),

@@ -193,7 +193,7 @@ def test_every_block_is_blinded_and_cut_anew(monkeypatch: pytest.MonkeyPatch) ->
     [
         (lambda items: items[:-1], "5 items came where 6 were due"),
         (lambda items: (*items[:-1], items[0]), "an item came twice"),
-        (lambda items: (*items[:-1], items[-1] + b"0"), "an item has not the"),
+        (lambda items: (*items[:-1], items[-1] + b"0"), "an item does not have the"),
     ],
 )
 def test_a_batch_that_would_show_whose_items_are_whose_is_not_stripped(
@@ -260,5 +260,5 @@ def test_no_two_segments_of_a_value_are_alike() -> None:
 
 def test_a_session_has_a_mediator_that_contributes_nothing() -> None:
     who = summation("mix").study.who("contributor")
-    with pytest.raises(ParameterError, match="the mediator of a mix is no contributor"):
+    with pytest.raises(ParameterError, match="the mediator of a mix cannot be a contributor"):
         Mix(None, None, contributors=who, receivers=who[:1], session="s", longest=1)

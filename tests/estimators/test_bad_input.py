@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
     "an array where nothing is meant": (
         lambda: atoll.PCA(bounds=np.ones(4)).fit([X, X]),
         ParameterError,
-        "bounds=.* means nothing",
+        "bounds=.* cannot be used",
     ),
     "one dimension": (lambda: atoll.PCA().fit([X[0], X[1]]), DataError, "island-0: expected 2D array"),
     "no rows": (
@@ -118,7 +118,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
     "a meaningless option": (
         lambda: atoll.PCA(row_norm=1.0).fit([X, X]),
         ParameterError,
-        "row_norm=1.0 means nothing to protocol='pppca' with secure_sum='shares'",
+        "row_norm=1.0 cannot be used with protocol='pppca' with secure_sum='shares'",
     ),
     "an unknown protocol": (
         lambda: atoll.PCA(protocol="magic").fit([X, X]),

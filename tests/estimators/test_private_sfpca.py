@@ -72,8 +72,8 @@ def test_rows_beyond_the_bounds_are_cut_and_not_refused() -> None:
     ("options", "said"),
     [
         ({"bounds": None}, "needs bounds, the public range"),
-        ({"epsilon": None, "delta": None, "row_norm": 1.0}, "means nothing"),
-        ({"epsilon": None, "delta": None, "assume_centered": True}, "assume_centered=True means nothing"),
+        ({"epsilon": None, "delta": None, "row_norm": 1.0}, "cannot be used"),
+        ({"epsilon": None, "delta": None, "assume_centered": True}, "assume_centered=True cannot be used"),
         ({"epsilon": -1.0}, "epsilon must be a positive number"),
         ({"delta": 2.0}, "delta must lie strictly between"),
         ({"colluders": 0}, "at least 1 must be assumed"),
@@ -83,7 +83,7 @@ def test_rows_beyond_the_bounds_are_cut_and_not_refused() -> None:
         ({"release": "encrypted"}, "stay encrypted are not offered"),
         ({"standardize": True}, "standardize is not possible with an epsilon"),
         ({"recipe": "strict"}, "may be indefinite"),
-        ({"calibration": "paper"}, "calibration='paper' means nothing"),
+        ({"calibration": "paper"}, "calibration='paper' cannot be used"),
     ],
 )
 def test_options_that_cannot_be_private_are_refused(options: dict[str, Any], said: str) -> None:

@@ -219,7 +219,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         StudyError,
         "split by partition='diagonal'",
     ),
-    "secure sum": (lambda: sfpca(secure_sum="masks").fit([X, X]), ParameterError, "means nothing"),
+    "secure sum": (lambda: sfpca(secure_sum="masks").fit([X, X]), ParameterError, "cannot be used"),
     "recipe": (lambda: sfpca(recipe="quick").fit([X, X]), ParameterError, "no recipe 'quick'"),
     "share of variance": (lambda: sfpca(0.9).fit([X, X]), ParameterError, "must be a whole number or None"),
     "k > d": (lambda: sfpca(14).fit([X, X]), ParameterError, "n_components=14 must be between 1 and .*=13"),

@@ -50,10 +50,10 @@ def test_small_tables_are_right(X: np.ndarray, k: int, cut: int) -> None:
 
 def test_components_beyond_the_rank_are_refused_with_what_to_try() -> None:
     with pytest.raises(
-        CertificateRefused, match="nothing is certified: the data have fewer components"
+        CertificateRefused, match="cannot be certified: the data have fewer components"
     ) as refused:
         fitted(RANK_3, 5, 30)
-    assert "fewer or other n_components" in str(refused.value.hint)
+    assert "another n_components" in str(refused.value.hint)
     assert "recipe='direct'" in str(refused.value.hint)
     # And direct gives them, as some basis of what has no variance.
     found = fitted(RANK_3, 5, 30, recipe="direct")
@@ -71,7 +71,7 @@ def test_a_study_may_forbid_the_second_try() -> None:
     once = structs.replace(example.study, parameters={**example.study.parameters, "retry": False})
     with pytest.raises(CertificateRefused, match="certified") as refused:
         run_study(once, example.own)
-    assert "the accurate policy" in str(refused.value.hint)
+    assert "recipe='accurate'" in str(refused.value.hint)
 
 
 def test_the_rows_that_an_island_needs_follow_the_components_that_were_found() -> None:

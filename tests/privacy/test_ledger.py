@@ -93,7 +93,7 @@ def test_a_pure_budget_refuses_gaussian_noise():
 def test_a_pure_budget_is_not_set_after_gaussian_noise():
     with unlimited("d") as ledger:
         ledger.debit("d", "a", ONE)
-        with pytest.raises(ParameterError, match="none of them is private at delta 0") as refused:
+        with pytest.raises(ParameterError, match="delta 0 would allow none of them") as refused:
             ledger.set_budget("d", 1.5)
         assert "--delta 1e-5" in refused.value.hint
         assert ledger.budget("d") == Budget(1e6, 1e-5)

@@ -272,10 +272,10 @@ def test_a_mean_far_away_changes_nothing():
     ("wrong", "said"),
     [
         ({"centre": "median"}, "centre must be one of mean, pairs"),
-        ({"assume_centered": True}, "assume_centered means nothing with centre='pairs'"),
-        ({"rows": "clip"}, "rows='clip' means nothing with centre='pairs'"),
-        ({"padded": True, "neighbours": "replace"}, "padded means something"),
-        ({"padded": True, "centre": "mean"}, "padded means something"),
+        ({"assume_centered": True}, "assume_centered cannot be used with centre='pairs'"),
+        ({"rows": "clip"}, "rows='clip' cannot be used with centre='pairs'"),
+        ({"padded": True, "neighbours": "replace"}, "padded can only be used"),
+        ({"padded": True, "centre": "mean"}, "padded can only be used"),
     ],
 )
 def test_plans_that_mean_nothing_are_refused(wrong, said):

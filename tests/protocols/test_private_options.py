@@ -33,7 +33,7 @@ def test_defaults_are_filled_in_once_there_is_an_epsilon() -> None:
 
 def test_the_rest_means_nothing_without_an_epsilon_and_says_where_it_stands() -> None:
     for kind in (PPPCAParameters, SFPCAParameters):
-        with pytest.raises(StudyError, match="delta means nothing to a study without epsilon") as refused:
+        with pytest.raises(StudyError, match="delta cannot be used in a study without epsilon") as refused:
             kind.read({"delta": 1e-5}, ("parameters",))
         assert refused.value.path == ("parameters", "delta")
 

@@ -14,7 +14,7 @@ from atoll.crypto.hazmat import product as go
 from atoll.errors import ParameterError
 from atoll.secret_matrices.machine import Job, Precision, Shared
 from atoll.secret_matrices.simulated import Simulated
-from atoll.secret_matrices.widths import plan_for, rings_for, with_one_left
+from atoll.secret_matrices.widths import rings_for, widths_for, with_one_left
 
 SOURCE = Path(__file__).parents[2] / "src" / "atoll"
 
@@ -35,29 +35,29 @@ def test_names_of_rings_stand_in_one_module() -> None:
 
 
 def test_the_narrowest_ring_that_holds_a_product_is_taken() -> None:
-    plans = [plan_for(3, job(fraction)) for fraction in (12, 40, 100)]
+    plans = [widths_for(3, job(fraction)) for fraction in (12, 40, 100)]
     assert plans[0].ring == rings_for(Precision.LOW)[0]
     assert plans[1].ring == rings_for(Precision.HIGH)[0]
     assert plans[1].ring.log_q < plans[2].ring.log_q
     with pytest.raises(ParameterError, match=r"test: a product needs \d+ bits, the widest ring has 416"):
-        plan_for(3, job(200))
+        widths_for(3, job(200))
 
 
 def test_a_machine_plans_with_the_keys_that_it_has() -> None:
-    assert plan_for(3, job(12), precisions=[Precision.HIGH]).ring == rings_for(Precision.HIGH)[0]
+    assert widths_for(3, job(12), precisions=[Precision.HIGH]).ring == rings_for(Precision.HIGH)[0]
     with pytest.raises(ParameterError, match="the widest ring has 208"):
-        plan_for(3, job(40), precisions=[Precision.LOW])
+        widths_for(3, job(40), precisions=[Precision.LOW])
 
 
 def test_products_with_one_left_side_share_its_blocks_and_ring() -> None:
     machine = Simulated(3, np.random.default_rng(0).random)
     fitting = with_one_left(machine, [job(12), job(12, cols=500)])
     assert len({made.cut for made in fitting}) == 1
-    assert {plan_for(3, made).ring.name for made in fitting} == {rings_for(Precision.LOW)[0].name}
+    assert {widths_for(3, made).ring.name for made in fitting} == {rings_for(Precision.LOW)[0].name}
     # One of them needs more: all go where it fits.
     precise = with_one_left(machine, [job(12), job(40)])
     assert {made.cut.precision for made in precise if made.cut} == {Precision.HIGH}
-    assert {plan_for(3, made).shifts for made in precise} == {plan_for(3, precise[1]).shifts}
+    assert {widths_for(3, made).shifts for made in precise} == {widths_for(3, precise[1]).shifts}
 
 
 def test_a_product_of_few_bits_runs_without_the_key_for_such() -> None:

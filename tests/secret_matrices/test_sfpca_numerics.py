@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from tests.support.sfpca_runs import direct, exponent_of, simulate, simulated, strict
 
 from atoll.errors import ParameterError, RangeOverflow, RunError
-from atoll.protocols.pca.sfpca.prepared import Held
+from atoll.protocols.pca.sfpca.prepared import OwnSums
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs
 from atoll.protocols.pca.sfpca.recipes.moments import exact_moments, on_grid, quick_moments
@@ -202,6 +202,6 @@ def test_rows_too_alike_for_their_range_are_refused() -> None:
 
 def test_no_repr_shows_rows_or_seeds() -> None:
     inputs = Inputs(3, 2, ("a", "b"), "a", None, b"secret rotation seed")
-    held = Held(quick_moments(np.array([[77777, 1], [2, 3]])), np.array([[77777, 1]]))
+    sums = OwnSums(quick_moments(np.array([[77777, 1], [2, 3]])), np.array([[77777, 1]]))
     assert "secret" not in repr(inputs)
-    assert "77777" not in repr(held)
+    assert "77777" not in repr(sums)

@@ -125,7 +125,7 @@ def test_a_party_called_like_a_role_plays_that_role_alone(roles: tuple[str, ...]
     """Else what is released to consumers reaches it as a provider too."""
     example = pppca()
     named = (*example.study.parties[:-1], Party("consumer", roles))
-    with pytest.raises(StudyError, match="a party that is not only a consumer cannot be called 'consumer'"):
+    with pytest.raises(StudyError, match="called 'consumer', like a role, only if it has no other role"):
         check_study(protocol_of("pppca"), structs.replace(example.study, parties=named))
 
 

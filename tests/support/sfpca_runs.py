@@ -20,7 +20,7 @@ from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES, Policy
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Found, Inputs
 from atoll.protocols.pca.sfpca.recipes.moments import (
     Moments,
-    Rows,
+    RowTable,
     exact_moments,
     on_grid,
     quick_moments,
@@ -74,7 +74,7 @@ def exponent_of(X: np.ndarray) -> int:
 
 def own_moments(X: np.ndarray, exponent: int, keep_rows: bool = False) -> Moments:
     if keep_rows:
-        rows = Rows(X, 0.0, exponent)
+        rows = RowTable(X, 0.0, exponent)
         return row_moments(on_grid(X, exponent, DATA_FRACTION))._replace(rows=rows)
     sums = exact_moments if X.shape[1] <= 100 else quick_moments
     return sums(on_grid(X, exponent, DATA_FRACTION))
@@ -84,7 +84,9 @@ def total_moments(parts: list[Moments]) -> Moments:
     n, u, squares = (sum(column) for column in zip(*(part[:3] for part in parts), strict=True))
     if parts[0].rows is None:
         return Moments(n, u, squares, sum(part.G for part in parts))
-    return Moments(n, u, squares, None, Rows(np.vstack([part.rows.X for part in parts]), *parts[0].rows[1:]))
+    return Moments(
+        n, u, squares, None, RowTable(np.vstack([part.rows.X for part in parts]), *parts[0].rows[1:])
+    )
 
 
 def simulated(parties_: int, seed: int = 0) -> Simulated:

@@ -44,7 +44,7 @@ def demo(
     from atoll.runtime.studies import open_study
 
     if as_json and quiet:
-        raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
+        raise ParameterError("--json and --quiet cannot be used together", hint="choose one of them")
     shown = not (as_json or quiet)
     with written_together(output) as folder:
         tables = hospitals()

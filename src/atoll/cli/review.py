@@ -61,7 +61,7 @@ def review(
     from atoll.runtime.studies import data_holders, open_study
 
     if markdown and as_json:
-        raise ParameterError("--markdown and --json exclude each other", hint="choose one of them")
+        raise ParameterError("--markdown and --json cannot be used together", hint="choose one of them")
     file = open_study(study)
     known = () if rows is None else (rows,) * len(data_holders(file.study))
     reviewed = review_file(file, columns, Guess(known, latency / 1000, bandwidth * 125_000))

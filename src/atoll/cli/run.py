@@ -43,7 +43,7 @@ def run(
     from atoll.runtime.studies import open_study
 
     if as_json and quiet:
-        raise ParameterError("--json and --quiet exclude each other", hint="choose one of them")
+        raise ParameterError("--json and --quiet cannot be used together", hint="choose one of them")
     chosen = engine_of(engine)
     file = open_study(study)
     _refuse_what_stays_with_roles(file)

@@ -68,7 +68,7 @@ def plain_number(value: Any) -> int | float | None:
 
 
 def refuse_meaningless(estimator: Any, used: Iterable[str], where: str) -> None:
-    """An option that was changed but means nothing to the chosen protocol is an error."""
+    """An option that was changed but cannot be used with the chosen protocol is an error."""
     for name, parameter in inspect.signature(type(estimator).__init__).parameters.items():
         if name == "self" or name in set(used):
             continue
@@ -76,6 +76,6 @@ def refuse_meaningless(estimator: Any, used: Iterable[str], where: str) -> None:
         # Arrays do not compare to one answer, and are never a default.
         if isinstance(value, np.ndarray) or value != parameter.default:
             raise ParameterError(
-                f"{name}={value!r} means nothing to {where}",
+                f"{name}={value!r} cannot be used with {where}",
                 hint=f"leave {name} out, or choose another protocol",
             )

@@ -137,19 +137,19 @@ class Plan:
     def _check_pairs(self) -> None:
         if self.padded and (self.centre != "pairs" or self.neighbours != "add-remove"):
             raise ParameterError(
-                "padded means something with centre='pairs' and neighbours='add-remove' only",
-                hint="leave it out: elsewhere no pair depends on how many rows there are",
+                "padded can only be used with centre='pairs' and neighbours='add-remove'",
+                hint="leave it out: only there a capacity makes the noise narrower",
                 option="padded",
             )
         if self.centre == "pairs" and self.assume_centered:
             raise ParameterError(
-                "assume_centered means nothing with centre='pairs', which needs no mean",
+                "assume_centered cannot be used with centre='pairs', which needs no mean",
                 hint="leave one of the two out",
                 option="assume_centered",
             )
         if self.centre == "pairs" and self.rows != "normalise":
             raise ParameterError(
-                f"rows={self.rows!r} means nothing with centre='pairs', whose differences have length one",
+                f"rows={self.rows!r} cannot be used with centre='pairs', whose differences have length one",
                 hint="leave rows out, or centre='mean'",
                 option="rows",
             )

@@ -104,7 +104,7 @@ def _truncate(unit_rows: Floats) -> Integers:
     a short row, which then stands out in the sum beyond any noise.
     """
     if not (np.abs(unit_rows) <= _LONGEST_UNIT).all():  # neither is true of a NaN
-        raise DataError("a row is no number once it is scaled to the grid; nothing was made of it")
+        raise DataError("a row is not a finite number after it was scaled; it was not used")
     integers = np.trunc(unit_rows * ROW_UNITS).astype(np.int64)
     too_long = _integer_squared_norms(integers) > MOMENT_UNITS
     while too_long.any():

@@ -128,8 +128,8 @@ class Ledger:
             method = self._method(key)
             if method == "gdp" and delta == 0.0:
                 raise ParameterError(
-                    f"data set {identity!r}: its releases are counted as Gaussian ones since the first, and "
-                    "none of them is private at delta 0",
+                    f"data set {identity!r}: its releases are counted with a delta, and a budget with "
+                    "delta 0 would allow none of them",
                     hint=f"--delta {USUAL_DELTA}, for example",
                 )
             run = self._connection.execute

@@ -288,7 +288,7 @@ def _check_parties(protocol: Protocol, study: Study) -> None:
             )
         if party.name in protocol.roles and party.roles != (party.name,):
             raise StudyError(
-                f"a party that is not only a {party.name} cannot be called {party.name!r}",
+                f"a party can be called {party.name!r}, like a role, only if it has no other role",
                 hint="rename it: releases name roles and parties, and must not mix them up",
                 path=("party", i, "name"),
             )
@@ -327,7 +327,7 @@ def _check_players(protocol: Protocol, study: Study) -> None:
             raise StudyError(
                 f"{protocol.name} needs at least {MIN_ISLANDS} islands ({role}), "
                 f"the study names {len(playing)}",
-                hint="with one island there is nothing to hide from: use scikit-learn",
+                hint="add islands; for one table use scikit-learn",
                 path=("party",),
             )
 

@@ -106,8 +106,8 @@ def refuse_few_colluders(own: Own, colluders: int) -> None:
     """An owner may ask for more noise than the study's author thought of."""
     if colluders < own.min_colluders:
         raise PrivacyError(
-            f"{own.table.name}: the study's noise is for {colluders} colluding owner(s), and this island "
-            f"takes part from {own.min_colluders} on",
+            f"{own.table.name}: the study's noise is for {colluders} colluding owner(s), this island asks "
+            f"for at least {own.min_colluders}",
             hint=f"colluders = {own.min_colluders} or more, or noise = 'local'",
         )
 

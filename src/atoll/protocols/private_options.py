@@ -78,8 +78,8 @@ class PrivateParameters(Parameters, frozen=True):
             for name in cls.takes:
                 if name in table:
                     raise StudyError(
-                        f"{name} means nothing to a study without epsilon",
-                        hint="epsilon (and delta) make it private; else leave it out",
+                        f"{name} cannot be used in a study without epsilon",
+                        hint="set epsilon (and delta) for a private study, or leave it out",
                         path=(*path, name),
                     )
             return cls(**own)

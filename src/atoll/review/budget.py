@@ -123,7 +123,9 @@ def _refusals(terms: PrivacyTerms, local: Local) -> Sequence[str]:
     if not least or (terms.costs and (terms.colluders is None or terms.colluders >= least)):
         return ()
     withstood = terms.colluders if terms.costs else 0
-    return (f"this site takes part from {least} colluding owner(s) on, the noise is for {withstood}",)
+    return (
+        f"this site asks for noise against at least {least} colluding owner(s), the study has {withstood}",
+    )
 
 
 def _accounts(

@@ -69,4 +69,7 @@ def check_own(protocol: Protocol, study: Study, own: Mapping[str, Own]) -> None:
     if missing:
         raise RunError(f"there is no data for {', '.join(missing)}", hint="[local] data = { name = path }")
     if extra:
-        raise RunError(f"there is data for {', '.join(extra)}, which the study does not name as an island")
+        raise RunError(
+            f"there is data for {', '.join(extra)}, which the study does not name as an island",
+            hint="give tables to the study's islands only",
+        )

@@ -119,7 +119,8 @@ def load_result(path: str | Path) -> Result:
     data = path.read_bytes()
     if not data.startswith(_HEADER):
         raise DataError(
-            f"{path} is not a result of this version of Atoll", hint="its first line says what it is"
+            f"{path} is not a result of this version of Atoll",
+            hint="load a file that atoll run wrote; its first line names its version",
         )
     try:
         content: _File = codec.decode(memoryview(data)[len(_HEADER) :], _File)

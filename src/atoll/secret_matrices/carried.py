@@ -16,7 +16,7 @@ from atoll.crypto.products import Integers
 
 
 class Carried:
-    """Words that are made when they are first needed."""
+    """The integers of that part, computed when they are first needed."""
 
     def __init__(self, make: Callable[[], Awaitable[Integers]]) -> None:
         self._make: Callable[[], Awaitable[Integers]] | None = make

@@ -34,12 +34,12 @@ _DIGEST, _RESIDUE, _OPENED = 32, 7, 8
 
 
 def _moduli() -> tuple[int, ...]:
-    """All rings use the first of these."""
+    """The moduli of the widest ring; every ring uses the first of them."""
     return widest_ring().moduli
 
 
 def note_bytes() -> int:
-    """Of one group's account."""
+    """Bytes of one group's account."""
     return _DIGEST + _residues() * _RESIDUE + 2 * _OPENED
 
 
@@ -53,7 +53,7 @@ _Note = tuple[bytes, list[int], Pair]
 
 
 class Circle(NamedTuple):
-    """Whose account it is: those who give, and those among them who are sent the sum."""
+    """The members of a group that gives parts of a sum, and those of them who are sent the sum."""
 
     group: Group
     readers: Group
@@ -61,7 +61,7 @@ class Circle(NamedTuple):
 
 @dataclass
 class Account:
-    """Of one group of providers: what this one gave less what it was sent, and the digest of the latter."""
+    """One provider's account for one group: fingerprints of what it gave and was sent, and a digest."""
 
     seen: bytes = b""
     given: list[int] = field(default_factory=lambda: [0] * _residues())
@@ -90,12 +90,12 @@ class Checks:
         return hashlib.sha256(b"atoll/sfpca/checks" + self._secret + f"{what} {step}".encode()).digest()
 
     def account(self, group: Group, readers: Group | None = None) -> Account:
-        """A group's; all providers open it at the same moment, members or not."""
+        """The account of a group; all providers open it at the same moment, members or not."""
         circle = Circle(group, group if readers is None else readers)
         return self.accounts.setdefault(circle, Account(self._seen.get(circle, bytes(_DIGEST))))
 
     def fingerprint(self, ring: Ring, body: Buffer, count: int) -> list[int]:
-        """Of a message of ``count`` residues per limb and block; heavy."""
+        """The fingerprints of a message with ``count`` residues per limb and block; slow."""
         return self._map.of(ring, body, count)
 
     def give(
@@ -171,7 +171,7 @@ class Checks:
             ]
             if different:
                 raise MessageError(
-                    f"{coordinator} told {me} something else than {', '.join(different)}",
+                    f"{coordinator} told {me} something else than it told {', '.join(different)}",
                     hint="nothing was opened; ask the coordinator why",
                 )
             totals = [sum(values) for values in zip(*(given for _, given, _ in theirs.values()), strict=True)]
@@ -192,7 +192,7 @@ class Checks:
         due = [circle for circle in self.accounts if name in circle.group]
         size = note_bytes()
         if len(note) != size * len(due):
-            raise MessageError(f"{name} compares {len(note)} bytes where {size * len(due)} were due")
+            raise MessageError(f"{name} sent an account of {len(note)} bytes, {size * len(due)} were due")
         return {circle: _read(note[i * size : (i + 1) * size]) for i, circle in enumerate(due)}
 
 

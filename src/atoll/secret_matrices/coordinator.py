@@ -36,11 +36,11 @@ from atoll.secret_matrices.openings import (
     floats,
     share_words,
 )
-from atoll.secret_matrices.party import Party
+from atoll.secret_matrices.party import RoleMachine
 from atoll.study.address import Address
 
 
-class Coordinator(Party):
+class Coordinator(RoleMachine):
     """The coordinator's machine: no key. It adds, relays, and knows the masked results."""
 
     async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
@@ -51,14 +51,15 @@ class Coordinator(Party):
         await self.net.broadcast(self.providers, SessionSeed(seeds))
         self.session = digest_of(self.digest, *seeds)
         keys = await self.net.gather(KeyParts, self.providers)
-        if any(len(keys[p].parts) != len(precisions) for p in self.providers):
-            raise MessageError("a provider sent parts of other keys")
+        wrong = [str(p) for p in self.providers if len(keys[p].parts) != len(precisions)]
+        if wrong:
+            raise MessageError(f"{', '.join(wrong)} sent parts of other keys than this run has")
         for address in self.providers:
             others = tuple(keys[p].parts for p in self.providers if p != address)
             await self.net.send(address, OthersKeyParts(others))
 
     async def check(self, *, last: bool = False) -> None:
-        """Nothing: providers compare past the coordinator."""
+        """The coordinator does nothing here: providers compare among themselves."""
 
     async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         for left in wanted:
@@ -76,11 +77,11 @@ class Coordinator(Party):
             members = self._members(course.group)
             await self._fold(MaskedShare, members, total.add_share, course.step)
             await self.net.send(members[0], MaskedTotal(course.step, total.total()))
-            shares[course.step] = await self.net.compute(total.clear, course.plan.clearing)
+            shares[course.step] = await self.net.compute(total.clear, course.widths.clearing)
         return shares
 
     async def _added_products(self, course: Course) -> go.ProductSum:
-        total = go.ProductSum(course.plan.ring, course.plan.layouts[0])
+        total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
         await self._fold(ProductPart, self._senders(course.job), total.add, course.step)
         second = await self.net.compute(total.second)
         await self.net.broadcast(self._members(course.group), SecondHalves(course.step, second))

@@ -17,7 +17,7 @@ from atoll.secret_matrices.widths import Widths
 
 
 def digest_of(*parts: Buffer | str | int) -> bytes:
-    """Of parts that cannot run into each other."""
+    """A digest of several parts; each part's length is in it."""
     state = hashlib.sha256()
     for part in parts:
         data = str(part).encode() if isinstance(part, str | int) else part
@@ -39,40 +39,42 @@ class Left(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Under which the matrix keeps its ciphertext."""
+        """The key of its ciphertext in the matrix's cache."""
         y = self.layout
         return (self.ring, self.group, y.block_rows, y.block_inner, y.block_cols, self.shift)
 
     @property
-    def kept_by(self) -> Group:
-        """Who was sent such a ciphertext before."""
-        readers: Group = self.matrix.kept.get(("readers", *self.key), frozenset())
+    def cached_by(self) -> Group:
+        """Those who have this ciphertext in their cache."""
+        readers: Group = self.matrix.cache.get(("readers", *self.key), frozenset())
         return readers
 
     def sent(self) -> None:
         """From now on its readers have it."""
-        self.matrix.kept["readers", *self.key] = self.readers
+        self.matrix.cache["readers", *self.key] = self.readers
 
 
-def lefts(job: Job, plan: Widths, group: Group) -> list[Left]:
+def lefts(job: Job, widths: Widths, group: Group) -> list[Left]:
     """The left sides of a product, for whoever multiplies with them."""
     holders = [group & y.holders for _, y in job.terms]
     if job.plain is not None:
         # Who only adds something multiplies the first left side, by zero.
         holders[0] |= (group & job.plain.holders) - frozenset().union(*holders)
     return [
-        Left(plan.ring, group, x, layout, shift, readers)
-        for (x, _), layout, shift, readers in zip(job.terms, plan.layouts, plan.shifts, holders, strict=True)
+        Left(widths.ring, group, x, layout, shift, readers)
+        for (x, _), layout, shift, readers in zip(
+            job.terms, widths.layouts, widths.shifts, holders, strict=True
+        )
     ]
 
 
 def to_encrypt(wanted: Sequence[Left]) -> list[Left]:
-    """What somebody misses, each once and for all who need it."""
+    """The left sides that some reader does not have yet, each once for all who need it."""
     missing: dict[tuple[int, tuple[Any, ...]], Left] = {}
     for left in wanted:
-        if not left.readers <= left.kept_by:
+        if not left.readers <= left.cached_by:
             place = id(left.matrix), left.key
-            others = missing.get(place, left).readers | left.kept_by
+            others = missing.get(place, left).readers | left.cached_by
             missing[place] = left._replace(readers=left.readers | others)
     return list(missing.values())
 
@@ -82,7 +84,7 @@ class Course:
     """One product on its way."""
 
     job: Job
-    plan: Widths
+    widths: Widths
     group: Group
     step: int
     carried: Carried | None = None
@@ -92,8 +94,8 @@ class Course:
 
     @property
     def ring(self) -> Ring:
-        """It is computed in."""
-        return self.plan.ring
+        """The ring of the product."""
+        return self.widths.ring
 
     @property
     def readers(self) -> Group:
@@ -102,12 +104,12 @@ class Course:
 
     @property
     def entries(self) -> int:
-        """Of the result."""
-        return self.plan.layouts[0].rows * self.plan.layouts[0].cols
+        """The number of entries of the result."""
+        return self.widths.layouts[0].rows * self.widths.layouts[0].cols
 
     def left(self, index: int) -> Left:
         """A term's left side."""
-        return lefts(self.job, self.plan, self.group)[index]
+        return lefts(self.job, self.widths, self.group)[index]
 
     def give(self, residues: list[int]) -> None:
         """Fingerprints of one more message that enters the total."""
@@ -125,14 +127,14 @@ class Total(NamedTuple):
     share: Integers
 
 
-def cleared(checks: Checks, plan: Widths, body: Buffer, entries: int) -> Total:
+def cleared(checks: Checks, widths: Widths, body: Buffer, entries: int) -> Total:
     """What a carrier makes of a masked total."""
-    residues = checks.fingerprint(plan.ring, body, entries)
-    return Total(residues, go.clear_total(plan.ring, plan.layouts[0], body, plan.clearing))
+    residues = checks.fingerprint(widths.ring, body, entries)
+    return Total(residues, go.clear_total(widths.ring, widths.layouts[0], body, widths.clearing))
 
 
 def fingerprint(checks: Checks, ring: Ring, body: Buffer, count: int) -> list[int]:
-    """A step of its own, for the books."""
+    """The fingerprints of a message, as a step with a name of its own in transcripts."""
     return checks.fingerprint(ring, body, count)
 
 
@@ -164,11 +166,13 @@ def read_ciphertext(ring: Ring, layout: Layout, body: Buffer, common: bytes) -> 
     return Ciphertext(ring, layout, body, common)
 
 
-def aligned(plain: Integers, fraction: int, plan: Widths, terms: Sequence[tuple[Shared, Shared]]) -> Integers:
+def aligned(
+    plain: Integers, fraction: int, widths: Widths, terms: Sequence[tuple[Shared, Shared]]
+) -> Integers:
     """The plain summand at the scale of the product."""
     x, y = terms[0]
-    up = x.fraction + y.fraction + plan.shifts[0] - fraction
-    return go.from_ints(go.to_ints(plain) << up, plan.clearing.value_bits // 64 + 1)
+    up = x.fraction + y.fraction + widths.shifts[0] - fraction
+    return go.from_ints(go.to_ints(plain) << up, widths.clearing.value_bits // 64 + 1)
 
 
 def for_step(message: Any, step: int) -> memoryview:

@@ -1,4 +1,4 @@
-"""What a provider or the coordinator does with its shares alone: linear steps, none of which travels."""
+"""Linear steps, which a provider or the coordinator does with its own shares; nothing is sent."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | Released
 """What is made from a role's secrets."""
 
 
-class ShareHolder(Machine):
-    """A role with its share of every secret matrix: the steps that need nobody else."""
+class LocalMachine(Machine):
+    """The machine of one role, as far as it needs nobody else: steps on the role's own shares."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ShareHolder(Machine):
         self.providers = tuple(providers)
         self.guests = tuple(guests)
         """Roles that hold no share and only receive outputs."""
-        self.parties = len(self.providers)
+        self.n_providers = len(self.providers)
         self.me = str(net.me)
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
         self.all_providers: Group = frozenset(str(a) for a in providers)
@@ -119,11 +119,11 @@ class ShareHolder(Machine):
     ) -> Shared:
         scale = terms[0][1].fraction
         if any(x.fraction != scale for _, x in terms):
-            raise ParameterError("only matrices of one scale can be combined")
+            raise ParameterError("only matrices with the same number of fractional bits can be combined")
         out = scale if fraction is None else fraction
         drop = COEFFICIENT_BITS + scale - out
         if drop < 0:
-            raise ParameterError("a combination cannot invent digits")
+            raise ParameterError(f"a combination of matrices with {scale} fractional bits cannot have {out}")
         factors = [coefficient_units(c) for c, _ in terms]
         words = min(go.limits().max_words, max(x.share.shape[2] for _, x in terms) + 1)
 
@@ -139,7 +139,7 @@ class ShareHolder(Machine):
     def hstack(self, matrices: Sequence[Shared]) -> Shared:
         widest = max(x.share.shape[2] for x in matrices)
         if len({x.fraction for x in matrices}) > 1:
-            raise ParameterError("only matrices of one scale can stand side by side")
+            raise ParameterError("only matrices with the same number of fractional bits can be stacked")
 
         def step(*shares: Integers) -> Integers:
             return np.concatenate([go.widened(share, widest) for share in shares], axis=1)
@@ -196,7 +196,7 @@ class ShareHolder(Machine):
             domain = hashlib.sha256(self.session + f"digits {step}".encode()).digest()
             share = go.smudge(share, smudge_bits, self.record(f"digits {step}", fresh_seed), domain)
         # The coordinator's part, which the carrier knows too, stays as it is.
-        return replace(x, share=share, holders=x.holders | self.all_providers, norm_bits=None, kept={})
+        return replace(x, share=share, holders=x.holders | self.all_providers, norm_bits=None, cache={})
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
         def step(share: Integers) -> Integers:

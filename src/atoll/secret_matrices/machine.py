@@ -48,7 +48,7 @@ class Shared:
     norm_bits: int | None = None
     known: bool = False
     """Whether a share is the holder's own data, within the bounds, rather than a wide random share."""
-    kept: dict[Any, Any] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict)
     """Encodings and ciphertexts of this matrix, made once."""
     carrier: str | None = None
     """The provider that answers for the coordinator's part, if the coordinator has one: it multiplies by it,
@@ -63,7 +63,7 @@ class Shared:
         """The matrix times 2^exponent: another scale for the same integers."""
         norm = None if self.norm_bits is None else self.norm_bits + exponent
         fraction, bits = self.fraction - exponent, self.bits + exponent
-        return replace(self, fraction=fraction, bits=bits, norm_bits=norm, kept={})
+        return replace(self, fraction=fraction, bits=bits, norm_bits=norm, cache={})
 
 
 class Precision(Enum):
@@ -111,7 +111,7 @@ Group = frozenset[str]
 
 
 def concerned(providers: Group, job: Job) -> Group:
-    """Whom a product concerns; one alone would need no key, and gets everybody's."""
+    """The providers with a share of a product's factors; all providers, if there is only one."""
     matrices = [matrix for term in job.terms for matrix in term] + ([job.plain] if job.plain else [])
     group = providers & frozenset().union(*(matrix.holders for matrix in matrices))
     return group if len(group) > 1 else providers
@@ -120,7 +120,7 @@ def concerned(providers: Group, job: Job) -> Group:
 class Machine(ABC):
     """What a program may do with secret matrices."""
 
-    parties: int
+    n_providers: int
     precisions: tuple[Precision, ...] = EVERY_PRECISION
     """Of the products that there are keys for, the lower one first."""
 
@@ -129,8 +129,8 @@ class Machine(ABC):
         self.precisions = tuple(precisions)
 
     def forget(self, x: Shared) -> None:
-        """Let go of encodings and ciphertexts of a matrix that no later product uses."""
-        x.kept.clear()
+        """Empty the cache of encodings and ciphertexts of a matrix that no later product uses."""
+        x.cache.clear()
 
     @abstractmethod
     def private(

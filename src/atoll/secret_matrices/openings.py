@@ -11,13 +11,13 @@ from atoll.crypto import products as go
 from atoll.crypto.products import Integers
 from atoll.errors import MessageError, ParameterError
 from atoll.network import Network
-from atoll.secret_matrices.local import ShareHolder
+from atoll.secret_matrices.local import LocalMachine
 from atoll.secret_matrices.machine import Floats, Shared
 from atoll.secret_matrices.messages import OpenedShare, ReleasedShare
 from atoll.study.address import Address
 
 
-async def release(machine: ShareHolder, x: Shared, receivers: frozenset[str]) -> Floats | None:
+async def release(machine: LocalMachine, x: Shared, receivers: frozenset[str]) -> Floats | None:
     """Every provider sends its share to every receiver, who alone can add them up."""
     check_masked(x)
     # What is released cannot be taken back: everything that it was made from is compared first.
@@ -87,4 +87,7 @@ def check_step(found: int, expected: int) -> None:
 def check_masked(x: Shared) -> None:
     # The share of what a party knows is its data: only what a refresh has masked may be opened.
     if x.known:
-        raise ParameterError("a party's own summand must not be opened")
+        raise ParameterError(
+            "a matrix of a party's own data must not be opened",
+            hint="open the result of a product: only that is masked",
+        )

@@ -17,16 +17,16 @@ from atoll.secret_matrices.courses import (
     lefts,
     to_encrypt,
 )
-from atoll.secret_matrices.local import ShareHolder
+from atoll.secret_matrices.local import LocalMachine
 from atoll.secret_matrices.machine import Floats, Group, Job, Shared, concerned
 from atoll.secret_matrices.openings import (
     release,
 )
-from atoll.secret_matrices.widths import plan_for
+from atoll.secret_matrices.widths import widths_for
 from atoll.study.address import Address
 
 
-class Party(ShareHolder):
+class RoleMachine(LocalMachine):
     """The course of a product, as far as provider and coordinator have it in common."""
 
     def _key_common(self, family: str) -> bytes:
@@ -40,19 +40,19 @@ class Party(ShareHolder):
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(self.all_providers, job) for job in jobs]
-        plans = [
-            plan_for(len(group), job, precisions=self.precisions)
+        all_widths = [
+            widths_for(len(group), job, precisions=self.precisions)
             for job, group in zip(jobs, groups, strict=True)
         ]
-        wanted = [left for made in zip(jobs, plans, groups, strict=True) for left in lefts(*made)]
+        wanted = [left for made in zip(jobs, all_widths, groups, strict=True) for left in lefts(*made)]
         self._begin(groups)
         missing = to_encrypt(wanted)
         await self._encrypt_all(missing)
         for left in missing:
             left.sent()
         courses = [
-            Course(job, plan, group, self.next_step())
-            for job, plan, group in zip(jobs, plans, groups, strict=True)
+            Course(job, widths, group, self.next_step())
+            for job, widths, group in zip(jobs, all_widths, groups, strict=True)
         ]
         shares = await self._multiply_all(courses)
         return [self._result(course, shares.get(course.step)) for course in courses]
@@ -67,7 +67,7 @@ class Party(ShareHolder):
         return str(self._members(group)[0])
 
     def _result(self, course: Course, share: Integers | None) -> Shared:
-        y, words = course.plan.layouts[0], course.plan.clearing.share_words
+        y, words = course.widths.layouts[0], course.widths.clearing.share_words
         if share is None:
             share = np.zeros((y.rows, y.cols, words), np.uint64)
         return Shared(
@@ -85,7 +85,7 @@ class Party(ShareHolder):
 
     @abstractmethod
     async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
-        """Encrypt left matrices under their groups' keys; the ciphertexts are kept with them."""
+        """Encrypt left matrices under their groups' keys; the ciphertexts go into the matrices' caches."""
 
     @abstractmethod
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:

@@ -50,7 +50,7 @@ from atoll.secret_matrices.openings import (
     check_words,
     floats,
 )
-from atoll.secret_matrices.party import Party
+from atoll.secret_matrices.party import RoleMachine
 from atoll.secret_matrices.widths import rings_for
 
 _HASH = 32
@@ -58,7 +58,7 @@ _ROUNDING = 1e-9
 """By which processors may differ in numbers that follow from public ones by a few operations."""
 
 
-class Provider(Party):
+class Provider(RoleMachine):
     """One provider's machine."""
 
     checks: Checks | None = None
@@ -68,9 +68,12 @@ class Provider(Party):
         seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
         await self.net.send(self.coordinator, SeedPart(seed))
         seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
-        whole = len(seeds) == self.parties and all(len(s) == SEED_BYTES for s in seeds)
+        whole = len(seeds) == self.n_providers and all(len(s) == SEED_BYTES for s in seeds)
         if not whole or seeds[place] != seed:
-            raise MessageError("the session's seed was not made from everybody's parts")
+            raise MessageError(
+                f"the session's seed that {self.coordinator} sent is not made from every provider's part",
+                hint="nothing was encrypted; ask the coordinator why",
+            )
         self.session = digest_of(self.digest, *seeds)
         self.precisions, self.secrets = tuple(precisions), dict[Ring, go.Secret]()
         families = [rings_for(one)[0].family for one in precisions]
@@ -90,13 +93,13 @@ class Provider(Party):
         theirs = (await self.net.receive(OthersKeyParts, self.coordinator)).parts
         others = [p for p in self.providers if p != self.net.me]
         if len(theirs) != len(others):
-            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts of {len(others)}")
+            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts, {len(others)} were due")
         self._key_parts = {self.me: dict(zip(families, parts, strict=True))}
         for address, given in zip(others, theirs, strict=True):
             if digest_of(self.session, str(address), *given) != notes[address][:_HASH]:
                 raise MessageError(
                     f"the key part that {self.coordinator} gave for {address} is not the one it committed to",
-                    hint="nothing was encrypted; the two of them know why",
+                    hint="nothing was encrypted; ask both of them why",
                 )
             self._key_parts[str(address)] = dict(zip(families, given, strict=True))
         self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
@@ -194,7 +197,7 @@ class Provider(Party):
     async def _take(self, left: Left, step: int) -> None:
         """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
         body = for_step(await self.net.receive(EncryptedMatrix, self.coordinator), step)
-        left.matrix.kept[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
+        left.matrix.cache[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
         digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
         self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
 
@@ -206,44 +209,44 @@ class Provider(Party):
         await self._give(left, "encrypted", step, body, left.ring.degree)
 
     async def _ciphertext(self, left: Left) -> Ciphertext:
-        kept = left.matrix.kept
-        if not isinstance(kept[left.key], Ciphertext):
-            kept[left.key] = await self.net.compute(read_ciphertext, *kept[left.key])
-        ciphertext: Ciphertext = kept[left.key]
+        cache = left.matrix.cache
+        if not isinstance(cache[left.key], Ciphertext):
+            cache[left.key] = await self.net.compute(read_ciphertext, *cache[left.key])
+        ciphertext: Ciphertext = cache[left.key]
         return ciphertext
 
     async def _right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
         key = ("right", ring.name, layout)
-        if key not in y.kept:
+        if key not in y.cache:
             share = await self.own_part(y)
             assert share is not None
-            y.kept[key] = await self.net.compute(encode_right, ring, y, share, layout)
-        right: go.Right = y.kept[key]
+            y.cache[key] = await self.net.compute(encode_right, ring, y, share, layout)
+        right: go.Right = y.cache[key]
         return right
 
     async def _own_product(self, course: Course) -> memoryview | None:
         """This provider's product, or None where (publicly) all its right sides are zero."""
-        job, plan, step = course.job, course.plan, course.step
-        ring, plain = plan.ring, job.plain
+        job, widths, step = course.job, course.widths, course.step
+        ring, plain = widths.ring, job.plain
         adds = plain is not None and self.me in plain.holders
-        held = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
-        if not held and not adds:
+        mine = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
+        if not mine and not adds:
             return None
         pairs = [
             (
                 await self._ciphertext(course.left(i)),
-                await self._right(ring, job.terms[i][1], plan.layouts[i]),
+                await self._right(ring, job.terms[i][1], widths.layouts[i]),
             )
-            for i in held or [0]
+            for i in mine or [0]
         ]
         added = None
         if adds and plain is not None:
             own = await self.own_part(plain)
             assert own is not None
-            added = aligned(own, plain.fraction, plan, job.terms)
-        seed, domain = self._seed("zero", step), digest_of(self.session, "product", step, str(plan))
+            added = aligned(own, plain.fraction, widths, job.terms)
+        seed, domain = self._seed("zero", step), digest_of(self.session, "product", step, str(widths))
         key = self.key(ring, course.group)
-        return await self.net.compute(multiply, key, pairs, added, plan.clearing.value_bits, seed, domain)
+        return await self.net.compute(multiply, key, pairs, added, widths.clearing.value_bits, seed, domain)
 
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         self._pending += courses
@@ -252,8 +255,8 @@ class Provider(Party):
             message = await self._own_product(course)
             if message is not None:
                 await self._send(ProductPart(course.step, message))
-                head = course.plan.ring.residues_size(course.entries)
-                await self._give(course, "second", course.step, message[head:], course.plan.ring.degree)
+                head = course.widths.ring.residues_size(course.entries)
+                await self._give(course, "second", course.step, message[head:], course.widths.ring.degree)
                 await self._give_total(course, message[:head])
         seconds = {course.step: await self._second_halves(course) for course in mine}
         # A decryption share of anything but the sum would say the key; of a sum that is too large, the value.
@@ -261,22 +264,28 @@ class Provider(Party):
         return {course.step: await self._refreshed(course, seconds.pop(course.step)) for course in mine}
 
     async def _give_total(self, course: Course, body: Buffer) -> None:
-        residues = await self.net.compute(fingerprint, self._accounts, course.plan.ring, body, course.entries)
+        residues = await self.net.compute(
+            fingerprint, self._accounts, course.widths.ring, body, course.entries
+        )
         course.give(residues)
 
     async def _second_halves(self, course: Course) -> tuple[memoryview, bytes]:
         """Of a product, as they came, and their digest."""
-        plan, step = course.plan, course.step
+        widths, step = course.widths, course.step
         second = for_step(await self.net.receive(SecondHalves, self.coordinator), step)
-        domain = digest_of(self.session, "refresh", step, str(plan), second)
-        residues = await self.net.compute(fingerprint, self._accounts, plan.ring, second, plan.ring.degree)
+        domain = digest_of(self.session, "refresh", step, str(widths), second)
+        residues = await self.net.compute(
+            fingerprint, self._accounts, widths.ring, second, widths.ring.degree
+        )
         self._accounts.take(course.group, "second", step, residues, domain)
         return second, domain
 
     async def _refreshed(self, course: Course, halves: tuple[memoryview, bytes]) -> Integers:
-        plan, step, (second, domain) = course.plan, course.step, halves
-        refresh, seed = self.secrets[plan.ring].refresh, self._seed("mask", step)
-        masked, share = await self.net.compute(refresh, second, plan.layouts[0], plan.clearing, seed, domain)
+        widths, step, (second, domain) = course.widths, course.step, halves
+        refresh, seed = self.secrets[widths.ring].refresh, self._seed("mask", step)
+        masked, share = await self.net.compute(
+            refresh, second, widths.layouts[0], widths.clearing, seed, domain
+        )
         await self._send(MaskedShare(step, masked))
         await self._give_total(course, masked)
         return share
@@ -291,7 +300,7 @@ class Provider(Party):
 
     async def _total(self, course: Course) -> Total:
         """The masked result of a product, once it is here."""
-        plan, step = course.plan, course.step
+        widths, step = course.widths, course.step
         while step not in self._totals:
             message = await self.net.receive(MaskedTotal, self.coordinator)
             if message.step in self._totals:  # one to compute with, one to compare
@@ -299,7 +308,7 @@ class Provider(Party):
             self._totals[message.step] = message.body
         if not isinstance(self._totals[step], Total):
             self._totals[step] = await self.net.compute(
-                cleared, self._accounts, plan, self._totals[step], course.entries
+                cleared, self._accounts, widths, self._totals[step], course.entries
             )
         total: Total = self._totals[step]
         return total
@@ -328,7 +337,7 @@ class Provider(Party):
         check_step(message.step, step)
         theirs = message.values
         if theirs.dtype != np.float64 or theirs.shape != values.shape or not np.isfinite(theirs).all():
-            raise MessageError("public numbers have the wrong shape")
+            raise MessageError(f"{self.coordinator} sent public numbers of the wrong shape")
         if recomputed and not np.allclose(theirs, values, rtol=_ROUNDING, atol=0):
             raise MessageError(f"the public numbers that {self.coordinator} sent are not those computed here")
         self._accounts.see(self.all_providers, "public numbers", step, digest_of(theirs.tobytes()))

@@ -31,8 +31,8 @@ _ALL = frozenset({"simulated"})
 class Simulated(Machine):
     """All parties in one, in the clear; ``uniform`` gives numbers in [0, 1) for the simulated rounding."""
 
-    def __init__(self, parties: int, uniform: Callable[[tuple[int, ...]], Floats]) -> None:
-        self.parties = parties
+    def __init__(self, n_providers: int, uniform: Callable[[tuple[int, ...]], Floats]) -> None:
+        self.n_providers = n_providers
         self._uniform = uniform
         self.rounds = 0
         self.largest: dict[str, float] = {}
@@ -125,7 +125,7 @@ class Simulated(Machine):
         return self._floats(x, smudge_bits)
 
     def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
-        noise = (self._uniform((self.parties, *x.shape)) - 0.5).sum(axis=0) * 2.0**smudge_bits
+        noise = (self._uniform((self.n_providers, *x.shape)) - 0.5).sum(axis=0) * 2.0**smudge_bits
         return Shared(x.shape, x.fraction, x.bits, x.share + as_objects(np.rint(noise)), _ALL)
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:  # noqa: ARG002
@@ -137,14 +137,14 @@ class Simulated(Machine):
     def _floats(self, x: Shared, smudge_bits: int) -> Floats:
         noise = self._uniform(x.shape) - 0.5
         exact = np.array([[float(v / 2**x.fraction) for v in row] for row in x.share])
-        return exact + noise * 2.0 ** (smudge_bits - x.fraction) * self.parties
+        return exact + noise * 2.0 ** (smudge_bits - x.fraction) * self.n_providers
 
     def _rounded(self, total: Any, drop: int) -> Any:
         if drop < 0:
             return total << -drop
         if drop == 0:
             return total
-        error = np.round((self._uniform((self.parties, *total.shape)) - 0.5).sum(axis=0))
+        error = np.round((self._uniform((self.n_providers, *total.shape)) - 0.5).sum(axis=0))
         return ((total + (1 << (drop - 1))) >> drop) + as_objects(error)
 
     def _check(self, name: str, values: Any, fraction: int, bits: int) -> None:

@@ -65,7 +65,7 @@ def layout_for(
     """The cheapest blocks for products of one left side of several parts.
 
     ``inner`` are the parts' columns, ``cols`` the columns of each product. Nobody encodes more than the
-    largest of either: in every product, or once for ``right_uses`` of them where it can be kept.
+    largest of either: in every product, or once for ``right_uses`` of them where its encoding is cached.
     """
     return _cheapest(ring, rows, inner, cols, right_uses)[1]
 
@@ -110,8 +110,8 @@ def _even_parts(size: int) -> list[int]:
     return sorted({ceil(size / parts) for parts in range(1, root + 1)} | set(range(1, root + 1)))
 
 
-def plan_for(
-    parties: int, job: Job, *, spare: int = 0, precisions: Sequence[Precision] = EVERY_PRECISION
+def widths_for(
+    members: int, job: Job, *, spare: int = 0, precisions: Sequence[Precision] = EVERY_PRECISION
 ) -> Widths:
     """The cheapest ring that holds the product, with shifts, truncation and masks.
 
@@ -121,37 +121,37 @@ def plan_for(
     wanted = precisions if job.cut is None else (job.cut.precision,)
     rings = [ring for precision in wanted for ring in rings_for(precision)]
     for ring in rings:
-        needed = _least_bits(ring, parties, job)
+        needed = _least_bits(ring, members, job)
         if needed > ring.log_q:
             continue
         try:
-            plan = _widths(ring, parties, job, spare)
+            widths = _widths(ring, members, job, spare)
         except ParameterError:  # no blocks fit it
             if ring == rings[-1]:
                 raise
             continue
-        needed = plan.clearing.mask_bits + parties.bit_length()
+        needed = widths.clearing.mask_bits + members.bit_length()
         if needed <= ring.log_q:
-            return plan
+            return widths
     raise ParameterError(
         f"{job.name}: a product needs {needed} bits, the widest ring has {rings[-1].log_q:.0f}",
         hint="fewer fractional bits, or smaller bounds",
     )
 
 
-def _least_bits(ring: Ring, parties: int, job: Job) -> int:
+def _least_bits(ring: Ring, members: int, job: Job) -> int:
     """What the product needs however it is cut: most rings are told from that alone."""
     right = max(
         y.fraction + min(y.bits, y.bits if y.norm_bits is None else y.norm_bits) for _, y in job.terms
     )
-    noise = noise_bits(ring, parties, max(1, right)) + limits().truncate_margin
-    return noise + job.fraction + job.bits + limits().mask_margin + parties.bit_length()
+    noise = noise_bits(ring, members, max(1, right)) + limits().truncate_margin
+    return noise + job.fraction + job.bits + limits().mask_margin + members.bit_length()
 
 
 def cut_for(machine: Machine, job: Job, *, spare: int = 0) -> Cut:
     """How this product's left side is cut, for others with the same one."""
-    plan = plan_for(machine.parties, job, spare=spare, precisions=machine.precisions)
-    return Cut(_precision_of(plan.ring), plan.layouts[0], min(plan.shifts))
+    widths = widths_for(machine.n_providers, job, spare=spare, precisions=machine.precisions)
+    return Cut(_precision_of(widths.ring), widths.layouts[0], min(widths.shifts))
 
 
 def with_one_left(machine: Machine, jobs: Sequence[Job]) -> list[Job]:
@@ -165,11 +165,11 @@ def with_one_left(machine: Machine, jobs: Sequence[Job]) -> list[Job]:
         blocks = layout_for(rings_for(precision)[0], left.shape[0], inner, cols, jobs[0].right_uses)
         cut = Cut(precision, blocks, 0)
         try:
-            plans = [plan_for(machine.parties, replace(job, cut=cut)) for job in jobs]
-            cut = cut._replace(shift=max(min(plan.shifts) for plan in plans))
+            all_widths = [widths_for(machine.n_providers, replace(job, cut=cut)) for job in jobs]
+            cut = cut._replace(shift=max(min(widths.shifts) for widths in all_widths))
             made = [replace(job, cut=cut) for job in jobs]
             for job in made:
-                plan_for(machine.parties, job)
+                widths_for(machine.n_providers, job)
         except ParameterError:
             if precision == machine.precisions[-1]:
                 raise
@@ -178,7 +178,7 @@ def with_one_left(machine: Machine, jobs: Sequence[Job]) -> list[Job]:
     raise AssertionError("a machine has keys of one precision at least")
 
 
-def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
+def _widths(ring: Ring, members: int, job: Job, spare: int) -> Widths:
     terms, fraction, bits = job.terms, job.fraction, job.bits
     left, right = terms[0]
     inner = tuple(x.shape[1] for x, _ in terms)
@@ -192,11 +192,11 @@ def _widths(ring: Ring, parties: int, job: Job, spare: int) -> Widths:
     scale = max(x.fraction + y.fraction for x, y in terms)
     right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
     # The truncation drops shift + scale - fraction bits, which must hide the noise.
-    least = noise_bits(ring, parties, right_bits) + limits().truncate_margin
+    least = noise_bits(ring, members, right_bits) + limits().truncate_margin
     shift = max(job.cut.shift if job.cut else 0, least + fraction - scale + spare)
     value_bits = scale + shift + bits
     mask_bits = value_bits + limits().mask_margin
-    clearing = Clearing(parties, value_bits, right_bits, scale + shift - fraction, mask_bits)
+    clearing = Clearing(members, value_bits, right_bits, scale + shift - fraction, mask_bits)
     shifts = tuple(shift + scale - x.fraction - y.fraction for x, y in terms)
     return Widths(ring, layouts, shifts, clearing)
 

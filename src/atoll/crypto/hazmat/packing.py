@@ -147,7 +147,7 @@ def _unpack_block(plaintexts: Sequence[mpz], layout: Layout, count: int, limbs: 
     if any(not 0 <= number < end for number in biased):
         raise RangeOverflow(
             "an opened plaintext is wider than its slots",
-            hint="a sum left its headroom, or a message was altered",
+            hint="the values are larger than was planned for, or a message was altered",
         )
     content = b"".join(number.to_bytes(size, "little") for number in biased)
     rows = np.frombuffer(content, dtype=np.uint8).reshape(len(plaintexts), size)

@@ -108,7 +108,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     ``components_`` are those of the standardised columns, without ``offset_`` and ``transform``;
     ``release="scores"`` gives projections.
 
-    The remaining options belong to protocols that are chosen by name; one that means nothing to the
+    The remaining options belong to protocols that are chosen by name; one that cannot be used with the
     chosen protocol is an error.
 
     Examples

@@ -120,7 +120,7 @@ def check_rank(explained: float, total: float, k: int) -> None:
     """Refuse components that leave no variance: with their variances they are the covariance."""
     if spans(explained, total):
         raise PrivacyError(
-            f"n_components={k} leave no variance, so that they say the whole joint covariance",
+            f"n_components={k} explain all of the variance, so they reveal the whole joint covariance",
             hint=hint(k - 1),
         )
 

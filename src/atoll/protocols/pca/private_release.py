@@ -75,7 +75,7 @@ def _row_norm(asked: Privacy) -> float:
     if asked.centre == "pairs":
         if asked.row_norm is not None:
             raise ParameterError(
-                "row_norm means nothing with centre='pairs', whose differences have length one",
+                "row_norm cannot be used with centre='pairs', whose differences have length one",
                 hint="leave it out",
                 option="row_norm",
             )

@@ -333,7 +333,7 @@ def check(study: Study) -> None:
         )
     if rows == "normalise" and norm is not None:
         raise StudyError(
-            "row_norm means nothing when every row is normalised",
+            "row_norm cannot be used when every row is normalised",
             hint="leave it out, or rows = 'clip'",
             path=("parameters", "row_norm"),
         )

@@ -54,7 +54,7 @@ class LocalEngine(Engine):
         one_at_a_time: bool = False,
     ) -> None:
         if one_at_a_time and faults is not None:
-            raise ParameterError("a run under faults cannot be metered", hint="leave one_at_a_time out")
+            raise ParameterError("one_at_a_time cannot be used with faults", hint="leave one of the two out")
         self.latency = latency
         self.bandwidth = bandwidth
         self.faults = faults

@@ -22,32 +22,32 @@ _EXACT_ROWS = 4096
 
 
 class Memory:
-    """Bytes that one role has: now, at most, and at most from step to step."""
+    """Bytes that one role uses: now, at most, and at most between steps (``lasting``)."""
 
     def __init__(self) -> None:
-        self.now = self.most = self.kept = 0
+        self.now = self.most = self.lasting = 0
 
     @property
     def passing(self) -> int:
-        """What single steps need beside what is kept."""
-        return self.most - self.kept
+        """Bytes that single steps need in addition to what lasts from step to step."""
+        return self.most - self.lasting
 
-    def hold(self, size: int) -> Held:
-        """Held until the returned object dies."""
-        return Held(self, size)
+    def allocate(self, size: int) -> Allocation:
+        """Bytes that are in use until the returned object dies."""
+        return Allocation(self, size)
 
     def touch(self, size: int) -> None:
-        """Held during one step."""
+        """Bytes that are in use during one step."""
         self.most = max(self.most, self.now + size)
 
 
-class Held:
+class Allocation:
     """Some bytes of a role's memory; given back when this object dies, as the real ones are."""
 
     def __init__(self, memory: Memory, size: int) -> None:
         self._memory, self._size = memory, size
         memory.now += size
-        memory.kept = max(memory.kept, memory.now)
+        memory.lasting = max(memory.lasting, memory.now)
         memory.touch(0)
 
     def __del__(self) -> None:
@@ -64,8 +64,8 @@ class Costing:
 
     def __init__(self, rates: Rates, effort: Effort) -> None:
         self.rates, self.effort = rates, effort
-        self.parties = len(effort.providers)
-        self.memories = [Memory() for _ in range(self.parties)]
+        self.n_providers = len(effort.providers)
+        self.memories = [Memory() for _ in range(self.n_providers)]
         self.coordinator_memory = Memory()
 
     def _ring(self, ring: Ring) -> RingRates:
@@ -92,7 +92,7 @@ class Costing:
         self.effort.provider(p.message / 2 + p.byte * size / 2, alone=True, who=who)
 
     def _mask(self, who: Sequence[int]) -> npt.NDArray[np.bool_]:
-        mask = np.zeros(self.parties, dtype=bool)
+        mask = np.zeros(self.n_providers, dtype=bool)
         mask[list(who)] = True
         return mask
 
@@ -114,7 +114,7 @@ class Costing:
 
     def compared(self, size: int) -> None:
         """A message of every provider to every other one."""
-        seconds = (self.parties - 1) * (self.rates.python.message + self.rates.python.byte * size)
+        seconds = (self.n_providers - 1) * (self.rates.python.message + self.rates.python.byte * size)
         self.effort.provider(seconds, alone=True)
         for line in self.effort.timelines:
             line.compared(size)
@@ -130,13 +130,13 @@ class Costing:
         self.effort.coordinator(seconds + self.rates.python.step, width=polys)
         self.coordinator_memory.touch((parts + 1) * polys * ring.poly_size + words_size(ring, polys))
 
-    def read(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Held]:
+    def read(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Allocation]:
         """Those who multiply with a ciphertext expand it, and keep it."""
         seconds = self._ring(ring).read * y.left_polys + self.rates.python.step
         return self._those(seconds, y.left_polys, who, words_size(ring, 2 * y.left_polys))
 
-    def encode(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Held]:
-        """A right side is encoded by those who hold a part of it; a large one only in products."""
+    def encode(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Allocation]:
+        """Those with a share of a right side encode it; a large one is encoded within products."""
         step, polys = self.rates.python.step, y.right_polys
         if streamed_right(ring, y):
             return self._those(step, 1, who, 8 * y.inner * y.cols)
@@ -151,9 +151,9 @@ class Costing:
             seconds += rates.stream.seconds(y.right_polys, y.inner * y.cols)
         self._those(seconds, columns * ring.limbs, who)
 
-    def randomise(self, plan: Widths, who: Sequence[int]) -> None:
+    def randomise(self, widths: Widths, who: Sequence[int]) -> None:
         """An encryption of zero for every output, packed."""
-        ring, y = plan.ring, plan.layouts[0]
+        ring, y = widths.ring, widths.layouts[0]
         seconds = self._ring(ring).zero.seconds(y.out_polys, y.rows * y.cols) + self.rates.python.step
         self._those(seconds, y.out_polys, who)
         self._touch(words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size, who)
@@ -164,36 +164,36 @@ class Costing:
         seconds = entries * (p.to_integers + p.from_integers)
         self.effort.provider(seconds, alone=True, who=who)
 
-    def _those(self, seconds: float, width: float, who: Sequence[int], size: int = 0) -> list[Held]:
+    def _those(self, seconds: float, width: float, who: Sequence[int], size: int = 0) -> list[Allocation]:
         if len(who):
             self.effort.provider(seconds, width=width, who=who)
-        return [self.memories[i].hold(size) for i in who]
+        return [self.memories[i].allocate(size) for i in who]
 
     def _touch(self, size: int, who: Sequence[int]) -> None:
         for i in who:
             self.memories[i].touch(size)
 
-    def sum_products(self, plan: Widths, senders: int) -> Held:
+    def sum_products(self, widths: Widths, senders: int) -> Allocation:
         """The coordinator adds up everybody's products as they come, on its event loop."""
-        ring, y = plan.ring, plan.layouts[0]
+        ring, y = widths.ring, widths.layouts[0]
         rates = self._ring(ring)
         each = rates.add.seconds(y.out_polys, y.rows * y.cols)
         self.effort.coordinator(each * senders, width=y.out_polys)
         self.effort.coordinator(rates.second * y.out_polys + self.rates.python.step, width=y.out_polys)
         message = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
         self.coordinator_memory.touch(senders * message)
-        return self.coordinator_memory.hold(words_size(ring, y.out_polys))
+        return self.coordinator_memory.allocate(words_size(ring, y.out_polys))
 
-    def refresh(self, plan: Widths, who: Sequence[int]) -> None:
+    def refresh(self, widths: Widths, who: Sequence[int]) -> None:
         """Providers mask their decryption shares; the message is hashed into the masks' domain."""
-        ring, y = plan.ring, plan.layouts[0]
+        ring, y = widths.ring, widths.layouts[0]
         seconds = self._ring(ring).refresh.seconds(y.out_polys, y.rows * y.cols)
         self.effort.provider(seconds + self.rates.python.step, width=y.out_polys, who=who)
         self.effort.provider(self.rates.python.hash_byte * y.out_polys * ring.poly_size, who=who)
 
-    def clear(self, plan: Widths, shares: int, carrier: Sequence[int]) -> None:
-        """The coordinator adds the masked shares up and truncates, and the carrier does."""
-        rates, y = self._ring(plan.ring), plan.layouts[0]
+    def clear(self, widths: Widths, shares: int, carrier: Sequence[int]) -> None:
+        """The coordinator and the carrier add up the masked shares and truncate the sum."""
+        rates, y = self._ring(widths.ring), widths.layouts[0]
         entries = y.rows * y.cols
         self.effort.coordinator(rates.share * entries * shares)
         truncating = rates.clear * entries + self.rates.python.step
@@ -258,7 +258,7 @@ class Costing:
         self.effort.coordinator(self.rates.python.keys / 2)
 
     def moments(self, rows: Sequence[int], m: int, *, exact: bool, keep_rows: bool) -> None:
-        """Every provider's sums over its own rows; no Gram matrix where the rows are kept instead."""
+        """Every provider's sums over its own rows; without a Gram matrix where products use the rows."""
         p = self.rates.python
         for i, n in enumerate(rows):
             if exact:

@@ -9,7 +9,7 @@ import numpy as np
 
 from atoll.crypto import products as go
 from atoll.secret_matrices.checks import Circle, note_bytes
-from atoll.secret_matrices.costs.costing import Costing, Held
+from atoll.secret_matrices.costs.costing import Allocation, Costing
 from atoll.secret_matrices.costs.rates import shipped
 from atoll.secret_matrices.costs.timing import Effort
 from atoll.secret_matrices.courses import lefts, to_encrypt
@@ -24,7 +24,7 @@ from atoll.secret_matrices.machine import (
     Shared,
     concerned,
 )
-from atoll.secret_matrices.widths import Widths, plan_for, rings_for
+from atoll.secret_matrices.widths import Widths, rings_for, widths_for
 
 _FRAME = 40
 """Bytes of a message beside its body."""
@@ -41,7 +41,7 @@ class Counted(Machine):
         self.costing = costing or Costing(shipped(), Effort(len(providers)))
         self.lines = self.costing.effort.timelines
         self.providers = tuple(providers)
-        self.parties = len(providers)
+        self.n_providers = len(providers)
         self.everybody = frozenset({COORDINATOR, *providers})
         self.messages = self.coordinator_bytes = 0
         self.sent = dict.fromkeys(self.providers, 0)
@@ -91,8 +91,8 @@ class Counted(Machine):
 
     def compared(self, size: int) -> None:
         """A message of every provider to every other one."""
-        others = self.parties - 1
-        self.messages += self.parties * others
+        others = self.n_providers - 1
+        self.messages += self.n_providers * others
         for name in self.providers:
             self.sent[name] += others * (size + _FRAME)
         before = dict(self.depths)
@@ -102,7 +102,7 @@ class Counted(Machine):
         self.costing.compared(size + _FRAME)
 
     def check(self, *, last: bool = False) -> None:
-        """As providers do before a decryption share leaves, an opening, and a release."""
+        """Counts the comparison of providers before a decryption share leaves, an opening or a release."""
         if last and self._pending:
             self._begin([])
         if not self._news:
@@ -138,11 +138,11 @@ class Counted(Machine):
         await super().set_up(precisions)
         keys = sum(rings_for(one)[-1].poly_size for one in precisions)
         self.gathered(_SEED)
-        self.broadcast((_SEED + 2) * self.parties)
+        self.broadcast((_SEED + 2) * self.n_providers)
         self.costing.keys()
         self.compared(2 * _SEED + TOPIC)
         self.gathered(keys)
-        self.broadcast(keys * (self.parties - 1))
+        self.broadcast(keys * (self.n_providers - 1))
 
     def private(
         self,
@@ -159,26 +159,26 @@ class Counted(Machine):
 
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(frozenset(self.providers), job) for job in jobs]
-        plans = [
-            plan_for(len(group), job, precisions=self.precisions)
+        all_widths = [
+            widths_for(len(group), job, precisions=self.precisions)
             for job, group in zip(jobs, groups, strict=True)
         ]
         self._begin(groups)
-        self._encrypt(jobs, plans, groups)
+        self._encrypt(jobs, all_widths, groups)
         sums = []
-        for job, plan, group in zip(jobs, plans, groups, strict=True):
-            sums.append(self._multiply(job, plan, group))
-        for plan, group in zip(plans, groups, strict=True):
-            self._account(plan.layouts[0].out_polys * plan.ring.poly_size, group)
-            self.broadcast(plan.layouts[0].out_polys * plan.ring.poly_size, group)
+        for job, widths, group in zip(jobs, all_widths, groups, strict=True):
+            sums.append(self._multiply(job, widths, group))
+        for widths, group in zip(all_widths, groups, strict=True):
+            self._account(widths.layouts[0].out_polys * widths.ring.poly_size, group)
+            self.broadcast(widths.layouts[0].out_polys * widths.ring.poly_size, group)
         self.check()
-        for plan, group in zip(plans, groups, strict=True):
-            y = plan.layouts[0]
-            self.costing.refresh(plan, self._indices(group))
-            self._account(plan.ring.residues_size(y.rows * y.cols), group)
-            self.gathered(plan.ring.residues_size(y.rows * y.cols), group)
-            self._send_total(plan, group)
-        del sums  # the coordinator's, held until here
+        for widths, group in zip(all_widths, groups, strict=True):
+            y = widths.layouts[0]
+            self.costing.refresh(widths, self._indices(group))
+            self._account(widths.ring.residues_size(y.rows * y.cols), group)
+            self.gathered(widths.ring.residues_size(y.rows * y.cols), group)
+            self._send_total(widths, group)
+        del sums  # the coordinator's, in use until here
         return [
             Shared(
                 (p.layouts[0].rows, p.layouts[0].cols),
@@ -189,17 +189,17 @@ class Counted(Machine):
                 carrier=carrier,
                 carried=depth,
             )
-            for j, p, group, (carrier, depth) in zip(jobs, plans, groups, self._pending, strict=True)
+            for j, p, group, (carrier, depth) in zip(jobs, all_widths, groups, self._pending, strict=True)
         ]
 
-    def _send_total(self, plan: Widths, group: Group) -> None:
+    def _send_total(self, widths: Widths, group: Group) -> None:
         """The masked result, to its carrier, who reads it when it needs it."""
-        y = plan.layouts[0]
-        size, carrier = plan.ring.residues_size(y.rows * y.cols), self._carrier(group)
+        y = widths.layouts[0]
+        size, carrier = widths.ring.residues_size(y.rows * y.cols), self._carrier(group)
         self.messages += 1
         self.coordinator_bytes += size + _FRAME
         self._pending.append((carrier, self.coordinator_depth + 1))
-        self.costing.clear(plan, len(group), self._indices([carrier]))
+        self.costing.clear(widths, len(group), self._indices([carrier]))
 
     def _needed(self, x: Shared) -> None:
         """The carrier waits for its masked total, where it multiplies or opens it."""
@@ -209,11 +209,11 @@ class Counted(Machine):
     def _account(self, size: int, who: Iterable[str]) -> None:
         self.costing.fingerprint(size, self._indices(who))
 
-    def _encrypt(self, jobs: Sequence[Job], plans: Sequence[Widths], groups: Sequence[Group]) -> None:
-        made = zip(jobs, plans, groups, strict=True)
+    def _encrypt(self, jobs: Sequence[Job], all_widths: Sequence[Widths], groups: Sequence[Group]) -> None:
+        made = zip(jobs, all_widths, groups, strict=True)
         wanted = to_encrypt([left for one in made for left in lefts(*one)])
         for left in wanted:
-            left.matrix.kept[left.key] = []  # of those who will read it
+            left.matrix.cache[left.key] = []  # of those who will read it
             self._circles[Circle(left.group, left.readers)] = None
             self.costing.encrypt(left.ring, left.layout, self._indices(left.group))
             self.gathered(left.layout.left_polys * left.ring.poly_size, left.group)
@@ -230,28 +230,28 @@ class Counted(Machine):
             self.costing.digest(size, self._indices(left.readers))
             left.sent()
 
-    def _multiply(self, job: Job, plan: Widths, group: Group) -> Held:
+    def _multiply(self, job: Job, widths: Widths, group: Group) -> Allocation:
         """Everybody's products, and their sum at the coordinator."""
-        y, ring, plain = plan.layouts[0], plan.ring, job.plain
-        for (x, right), left in zip(job.terms, lefts(job, plan, group), strict=True):
+        y, ring, plain = widths.layouts[0], widths.ring, job.plain
+        for (x, right), left in zip(job.terms, lefts(job, widths, group), strict=True):
             self._needed(right)
             who, layout = self._indices(right.holders), left.layout
-            readers = x.kept[left.key]
+            readers = x.cache[left.key]
             if not readers:
                 readers.extend(self.costing.read(ring, layout, who))
             key = ("right", ring.name, layout)
-            if key not in right.kept:
-                right.kept[key] = self.costing.encode(ring, layout, who)
+            if key not in right.cache:
+                right.cache[key] = self.costing.encode(ring, layout, who)
             self.costing.multiply(ring, layout, who)
         if plain is not None:
             self._needed(plain)
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
         senders = self._senders(job)
-        self.costing.randomise(plan, self._indices(senders))
+        self.costing.randomise(widths, self._indices(senders))
         size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
         self._account(size, senders)
         self.gathered(size, senders)
-        return self.costing.sum_products(plan, len(senders))
+        return self.costing.sum_products(widths, len(senders))
 
     def _senders(self, job: Job) -> list[str]:
         matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
@@ -343,7 +343,7 @@ class Counted(Machine):
         entries = x.shape[0] * x.shape[1]
         self.costing.smudge(entries)
         self.gathered(8 * x.share * entries)
-        self.costing.added_up(entries, self.parties, at_provider=False)
+        self.costing.added_up(entries, self.n_providers, at_provider=False)
         self.broadcast(8 * (x.share + 1) * entries)
         self.costing.as_floats(entries)
         self._tell_all()
@@ -364,7 +364,7 @@ class Counted(Machine):
         size = 8 * x.share * x.shape[0] * x.shape[1] + _FRAME
         to = [name for name in self.providers if name in receivers]
         outside = len(receivers) - len(to)
-        self.messages += (outside + len(to)) * self.parties - len(to)
+        self.messages += (outside + len(to)) * self.n_providers - len(to)
         for name in self.providers:
             self.sent[name] += size * (outside + len(to) - (name in to))
         before = dict(self.depths)
@@ -377,5 +377,5 @@ class Counted(Machine):
         for line in self.lines:
             line.exchanged(size * max(1, len(receivers)))
         if to:
-            self.costing.added_up(x.shape[0] * x.shape[1], self.parties, at_provider=True)
+            self.costing.added_up(x.shape[0] * x.shape[1], self.n_providers, at_provider=True)
         return None

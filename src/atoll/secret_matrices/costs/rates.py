@@ -131,7 +131,7 @@ class _Versioned(msgspec.Struct):
 
 
 def file() -> Path:
-    """Where a measured table is kept."""
+    """The file of measured tables."""
     named = os.environ.get(FILE_VARIABLE)
     if named:
         return Path(named)

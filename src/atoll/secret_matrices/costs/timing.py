@@ -29,12 +29,12 @@ class Links(NamedTuple):
 class Timeline:
     """One setting: ``together`` in one process, or apart; every machine with so many cores."""
 
-    def __init__(self, parties: int, links: Links, cores: int, *, together: bool) -> None:
+    def __init__(self, n_providers: int, links: Links, cores: int, *, together: bool) -> None:
         self.links, self.cores, self.together = links, cores, together
-        self.providers = np.zeros(parties)
+        self.providers = np.zeros(n_providers)
         self.coordinator = 0.0
         self._processor = 0.0  # of the one machine: when it is free
-        self._up, self._down = np.zeros(parties), np.zeros(parties)  # links: when they are free
+        self._up, self._down = np.zeros(n_providers), np.zeros(n_providers)  # links: when they are free
 
     @property
     def seconds(self) -> float:
@@ -98,9 +98,9 @@ class Timeline:
 class Effort:
     """Processor seconds of every role, and the timelines that follow from them."""
 
-    def __init__(self, parties: int, timelines: Sequence[Timeline] = ()) -> None:
+    def __init__(self, n_providers: int, timelines: Sequence[Timeline] = ()) -> None:
         self.timelines = tuple(timelines)
-        self.providers = np.zeros(parties)
+        self.providers = np.zeros(n_providers)
         self.coordinator_seconds = 0.0
 
     def provider(

@@ -85,7 +85,7 @@ def check_batch(batch: Sequence[bytes], count: int, size: int) -> None:
     if len(batch) != count:
         raise MessageError(f"{len(batch)} items came where {count} were due")
     if any(len(item) != size for item in batch):
-        raise MessageError(f"an item has not the {size} bytes that are due")
+        raise MessageError(f"an item does not have the {size} bytes that are due")
     if len(set(batch)) != count:
         raise MessageError("an item came twice")
 

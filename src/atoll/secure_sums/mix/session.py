@@ -228,7 +228,7 @@ class Mix(SecureSum):
         self._mediator = self.helped_by.get(MEDIATOR, self.receivers[0])
         if self._mediator in self.contributors:
             raise ParameterError(
-                "the mediator of a mix is no contributor",
+                "the mediator of a mix cannot be a contributor",
                 hint=f"give a party of its own the role {MEDIATOR!r}",
             )
         self._form = FORMS[self.options.form]()

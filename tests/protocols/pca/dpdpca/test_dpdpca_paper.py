@@ -89,7 +89,7 @@ def test_an_island_with_a_ledger_refuses_the_published_form():
         ({"delta": None}, "needs a delta"),
         ({"noise": "distributed"}, "not the paper's"),
         ({"row_norm": None}, "public bounds"),
-        ({"assume_centered": True}, "assume_centered means nothing to calibration='paper'"),
+        ({"assume_centered": True}, "assume_centered cannot be used with calibration='paper'"),
     ],
 )
 def test_what_the_published_form_cannot_do_is_refused(options, said):

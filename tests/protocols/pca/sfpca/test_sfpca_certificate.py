@@ -94,9 +94,9 @@ def test_a_defect_or_a_moved_gap_alone_exceeds_the_tolerance() -> None:
 
 def test_a_refusal_says_what_to_try() -> None:
     Certificate(TOLERANCE, 0.0).check()
-    nothing = "nothing is certified"
+    nothing = "cannot be certified"
     said = {TOLERANCE * 1.01: "certified to 0.014 only", 1.0: nothing, np.inf: nothing, np.nan: nothing}
     for bound, words in said.items():
         with pytest.raises(CertificateRefused, match=words) as refused:
             Certificate(bound, 0.0).check()
-        assert "accurate policy" in str(refused.value.hint)
+        assert "recipe='accurate'" in str(refused.value.hint)

@@ -95,7 +95,7 @@ def test_a_table_beyond_the_opened_variance_stops_before_it_is_sent() -> None:
 
 def test_a_variance_far_below_the_range_is_said() -> None:
     X = np.random.default_rng(0).normal(size=(50, 3)) * [0.0, 2.0**-42, 2.0**-42] + [1.0, 0.0, 0.0]
-    with pytest.raises(ParameterError, match="no variance that its range could show"):
+    with pytest.raises(ParameterError, match="no variance, or too little for its declared range"):
         simulate_columns(lambda machine, inputs, who: direct(machine, inputs, 1, who), [X[:, :1], X[:, 1:]])
 
 

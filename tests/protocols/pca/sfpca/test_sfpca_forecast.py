@@ -67,11 +67,11 @@ def test_the_coordinator_waits_for_the_slowest() -> None:
 
 def test_memory_is_given_back_when_its_holder_dies() -> None:
     memory = Memory()
-    first = memory.hold(5)
+    first = memory.allocate(5)
     memory.touch(3)
     del first
-    second = memory.hold(6)
-    assert (memory.now, memory.most, memory.kept, memory.passing) == (6, 8, 6, 2)
+    second = memory.allocate(6)
+    assert (memory.now, memory.most, memory.lasting, memory.passing) == (6, 8, 6, 2)
     del second
 
 

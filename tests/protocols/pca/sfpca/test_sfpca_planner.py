@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,3 +216,64 @@ def test_more_components_than_rows_can_have_are_refused_before_keys_exist(column
 def test_a_forecast_refuses_components_that_no_table_of_so_many_columns_has() -> None:
     with pytest.raises(ParameterError, match="n_components=5 must be between 1 and n_features=4"):
         expect(sfpca(n_components=5).study, 4)
+
+
+# ---- the figures of the documentation ----
+
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+def documented(page: str, row: str, column: str) -> str:
+    """A cell of a page's table: of the row that begins so, in the column called so."""
+    lines = (DOCS / page).read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(f"| {row} |"))
+    top = next(i for i in range(at, 0, -1) if lines[i].startswith("| ---")) - 1
+    cells = {i: [cell.strip() for cell in lines[i].split("|")] for i in (top, at)}
+    return cells[at][cells[top].index(column)]
+
+
+def six_islands(rows: int, **parameters: Any) -> tuple[Study, tuple[int, ...]]:
+    """A study as ``atoll.PCA`` makes it, and the rows of each island."""
+    islands = as_islands([np.zeros((1, 2))] * 6)
+    released = ("components", "explained_variance", "n_samples", "certificate")
+    study = structs.replace(
+        sfpca(accept_determined=True, **parameters).study,
+        parties=parties(islands, "provider", "coordinator", "consumer"),
+        release=dict.fromkeys(released, ("provider", "consumer")),
+    )
+    return study, tuple(len(part) for part in np.array_split(np.arange(rows), 6))
+
+
+EXPLAINED, STANDARDISED = "explanation/encrypted-pca.md", "protocols/sfpca.md"
+
+
+@pytest.mark.parametrize(
+    ("page", "row", "rows", "columns", "parameters"),
+    [
+        (EXPLAINED, "Wine 4,898 x 11, all 11", 4898, 11, {"n_components": 11}),
+        (EXPLAINED, "MNIST 60,000 x 717, k = 5", 60_000, 717, {"n_components": 5, "bounds": [[0, 255]]}),
+        (EXPLAINED, "Chr20-sized, 2,504 x 1,773 sites, k = 2", 2504, 1773, {"bounds": [[0, 2]]}),
+        (STANDARDISED, "Wine, white, 4,898 x 11 | 11", 4898, 11, {"n_components": 11, "standardize": True}),
+        (STANDARDISED, "Wine, white | 5", 4898, 11, {"recipe": "strict", "standardize": True}),
+        (STANDARDISED, "Credit card | 5", 13_423, 30, {"recipe": "strict", "standardize": True}),
+    ],
+)
+def test_the_rounds_in_the_documentation_are_the_planners(
+    page: str, row: str, rows: int, columns: int, parameters: dict[str, Any]
+) -> None:
+    study, each = six_islands(rows, **parameters)
+    assert documented(page, row, "rounds") == str(forecast(study, Circumstances(columns, each))[0].rounds)
+
+
+@pytest.mark.parametrize(("islands", "rounds"), [(2, 312), (3, 317)])
+def test_rounds_of_a_strict_run_of_sixty_columns_are_exact(islands: int, rounds: int) -> None:
+    """Carriers wait for their masked totals; a planner that forgot it, or waited twice, would be off here."""
+    table = np.random.default_rng(3).normal(size=(600, 60)) * np.geomspace(1, 0.1, 60)
+    tables = as_islands(np.array_split(table, islands))
+    study = structs.replace(
+        sfpca(recipe="strict", bounds=8.0).study,
+        parties=parties(tables, "provider", "coordinator", "consumer"),
+    )
+    example = Example(study, tables)
+    transcript = run_study(study, example.own).result.transcript
+    assert forecast(study, given(example))[0].rounds == transcript.rounds == rounds

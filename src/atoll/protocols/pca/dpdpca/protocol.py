@@ -263,7 +263,7 @@ def check(study: Study) -> None:
     private_form = p.calibration == "analytic"
     if private_form and p.mask != "multiple":
         raise ParameterError(
-            f"mask={p.mask!r} means nothing without calibration='paper'", hint="leave it out", option="mask"
+            f"mask={p.mask!r} cannot be used without calibration='paper'", hint="leave it out", option="mask"
         )
     if private_form:
         private.check(study, asked(p), len(study.who(OWNER)), adder_apart=True)
@@ -287,13 +287,13 @@ def _check_paper(study: Study, p: DPDPCAParameters) -> None:
         )
     if p.privacy.assume_centered:
         raise ParameterError(
-            "assume_centered means nothing to calibration='paper', which spends nothing on a mean",
+            "assume_centered cannot be used with calibration='paper', which spends nothing on a mean",
             hint="leave it out",
             option="assume_centered",
         )
     if p.privacy.centre != "mean" or p.privacy.padded:
         raise ParameterError(
-            "centre='pairs' means nothing to calibration='paper', which has no such form",
+            "centre='pairs' cannot be used with calibration='paper', which has no such form",
             hint="leave it out",
             option="centre",
         )

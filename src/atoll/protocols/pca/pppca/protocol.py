@@ -436,8 +436,8 @@ def _check_privacy(study: Study, p: PPPCAParameters) -> None:
     for name, stated in (("epsilon", p.privacy is not None), ("accept_determined", p.accept_determined)):
         if stated:
             raise StudyError(
-                f"{name} means nothing to {study.protocol}",
-                hint="pppca with epsilon (and delta) is private; else leave it out",
+                f"{name} cannot be used with {study.protocol}",
+                hint="use pppca with epsilon (and delta), or leave it out",
                 path=("parameters", name),
             )
 

@@ -13,7 +13,14 @@ from atoll.protocols.pca.sfpca.parameters import (
     decide,
     direct_shows_no_more,
 )
-from atoll.protocols.pca.sfpca.planner import Plan, Shape, assumed_rows, joint_rows, own_columns, planned
+from atoll.protocols.pca.sfpca.planner import (
+    CountedRun,
+    Shape,
+    assumed_rows,
+    joint_rows,
+    own_columns,
+    planned,
+)
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.secret_matrices.costs import rates as tables
 from atoll.secret_matrices.costs.costing import Costing
@@ -32,7 +39,7 @@ _COPIES = 2.5
 class Course(NamedTuple):
     """One recipe, planned to its end."""
 
-    plan: Plan
+    run: CountedRun
     together: float
     apart: float
 
@@ -45,15 +52,15 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
     rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
     shape = Shape(rows, d, k)
     taken = planned_course(study, tries[0], given, shape, rates)
-    costing = taken.plan.machine.costing
-    held = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
-    providers = [memory.most + own for memory, own in zip(costing.memories, held, strict=True)]
-    return taken.plan.expected, Forecast(
+    costing = taken.run.machine.costing
+    table_bytes = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
+    providers = [memory.most + own for memory, own in zip(costing.memories, table_bytes, strict=True)]
+    return taken.run.expected, Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
         costing.effort.coordinator_seconds,
-        _memory(sum(held) + _in_one_process(costing, rates.cores)),
+        _memory(sum(table_bytes) + _in_one_process(costing, rates.cores)),
         _memory(max(providers)),
         _memory(costing.coordinator_memory.most),
         tuple(_course(study, p, tries, taken, given, shape, rates)),
@@ -68,16 +75,16 @@ def _memory(used: int) -> int:
 def _in_one_process(costing: Costing, cores: int) -> int:
     """What all keep, and as many steps as there are cores to do at a time."""
     roles = [*costing.memories, costing.coordinator_memory]
-    return sum(role.kept for role in roles) + sum(sorted(role.passing for role in roles)[-cores:])
+    return sum(role.lasting for role in roles) + sum(sorted(role.passing for role in roles)[-cores:])
 
 
 def planned_course(study: Study, recipe: str, given: Circumstances, shape: Shape, rates: Rates) -> Course:
     """The run with one recipe, its clocks included."""
     links = Links(given.latency, given.bandwidth)
-    parties = len(shape.rows)
-    lines = [Timeline(parties, links, rates.cores, together=together) for together in (True, False)]
-    plan = planned(study, recipe, shape, Costing(rates, Effort(parties, lines)))
-    return Course(plan, lines[0].seconds, lines[1].seconds)
+    n_providers = len(shape.rows)
+    lines = [Timeline(n_providers, links, rates.cores, together=together) for together in (True, False)]
+    run = planned(study, recipe, shape, Costing(rates, Effort(n_providers, lines)))
+    return Course(run, lines[0].seconds, lines[1].seconds)
 
 
 def _course(
@@ -110,8 +117,8 @@ def _name(recipe: str) -> str:
 
 
 def _cost(course: Course) -> str:
-    sent = course.plan.machine.provider_bytes / 1e6
-    return f"{course.plan.rounds} rounds, {sent:.0f} MB sent by each island, {course.apart:.2g} s apart"
+    sent = course.run.machine.provider_bytes / 1e6
+    return f"{course.run.rounds} rounds, {sent:.0f} MB sent by each island, {course.apart:.2g} s apart"
 
 
 def _reason(p: SFPCAParameters, k: int, m: int) -> str:

@@ -12,7 +12,7 @@ from atoll.crypto.products import Integers
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.sfpca.ranges import Range
 from atoll.protocols.pca.sfpca.recipes.direct import Found
-from atoll.secret_matrices.local import ShareHolder
+from atoll.secret_matrices.local import LocalMachine
 from atoll.secret_matrices.machine import Shared
 from atoll.secret_matrices.openings import check_masked
 from atoll.study.model import Study
@@ -41,7 +41,7 @@ class Kept(Message, frozen=True):
 
 async def keep(
     study: Study,
-    machine: ShareHolder,
+    machine: LocalMachine,
     columns: tuple[tuple[str, ...], bool],
     range_: Range,
     found: Found,
@@ -70,7 +70,7 @@ async def keep(
     return {"share": codec.encode(share)}
 
 
-async def _whole(machine: ShareHolder, x: Shared) -> Integers:
+async def _whole(machine: LocalMachine, x: Shared) -> Integers:
     """A provider's share, the carrier's with the coordinator's, to whom nothing is left."""
     own = await machine.own_part(x)
     return np.zeros((*x.shape, 1), np.uint64) if own is None else np.ascontiguousarray(own)

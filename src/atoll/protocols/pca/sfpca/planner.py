@@ -42,8 +42,8 @@ _ROWS, _VALUES = 1 << 14, 1 << 24
 """Rows that an island is assumed to have, unless its table would have more values than that."""
 
 
-class Plan(NamedTuple):
-    """One course of a run, counted to its end."""
+class CountedRun(NamedTuple):
+    """A whole run with one recipe, counted on shapes."""
 
     machine: Counted
     rounds: int
@@ -77,7 +77,7 @@ class Shape(NamedTuple):
     k: int
 
 
-def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = None) -> Plan:
+def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = None) -> CountedRun:
     """The whole run with one recipe, on shapes."""
     p, providers = study.read_parameters(SFPCAParameters), study.who(PROVIDER)
     rows, d, k = shape
@@ -102,7 +102,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     _count_draws(machine, recipe, k, d)
     inputs = _inputs(study, machine, d, tuple(rows))
     found = asyncio.run(steps.find(machine, inputs, k, recipe, noisy))
-    return Plan(machine, _count_outputs(study, machine, found, shape))
+    return CountedRun(machine, _count_outputs(study, machine, found, shape))
 
 
 def joint_rows(study: Study, rows: Sequence[int]) -> int:
@@ -144,16 +144,16 @@ def _count_range(study: Study, machine: Counted, columns: int) -> None:
 
 def _count_comparison(machine: Counted) -> None:
     """Providers compare what the coordinator told them."""
-    told = comparisons(machine.parties)
+    told = comparisons(machine.n_providers)
     machine.messages += told
     for name in machine.sent:
-        machine.sent[name] += told // machine.parties * COMPARISON_BYTES
+        machine.sent[name] += told // machine.n_providers * COMPARISON_BYTES
     machine.deepen(machine.providers, max(machine.depths.values()) + 1)
 
 
 def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:
     """Secure sums in one session, each answered by the coordinator."""
-    cost = secure_sums.expected(study, machine.parties, lengths)
+    cost = secure_sums.expected(study, machine.n_providers, lengths)
     machine.messages += cost.messages
     for name in machine.sent:
         machine.sent[name] += cost.bytes_per_contributor

@@ -13,7 +13,7 @@ from atoll.protocols.pca.sfpca.recipes.columns import Deviations, Split, own_col
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION
 from atoll.protocols.pca.sfpca.recipes.moments import (
     Moments,
-    Rows,
+    RowTable,
     exact_moments,
     on_grid,
     quick_moments,
@@ -48,24 +48,24 @@ class Public(NamedTuple):
         return schema.joint_rows(self.rows, self.widths)
 
 
-class Held(NamedTuple):
-    """What a provider has formed of its own table; the last only where islands hold columns."""
+class OwnSums(NamedTuple):
+    """Sums that a provider makes of its own table; deviations only where islands hold columns."""
 
     moments: Moments
     deviations: Deviations | None = None
 
     def __repr__(self) -> str:
-        return f"Held({self.moments!r})"  # deviations are rows
+        return f"OwnSums({self.moments!r})"  # deviations are rows
 
 
-def own_sums(table: Chosen, public: Public, own: slice, exact: bool) -> Held:
+def own_sums(table: Chosen, public: Public, own: slice, exact: bool) -> OwnSums:
     """A provider's own sums, on the public grid."""
     if not public.widths:
         keep_rows = not exact and prefers_rows(public.rows, len(public.columns))
-        return Held(own_moments(table, public.range, exact, keep_rows))
+        return OwnSums(own_moments(table, public.range, exact, keep_rows))
     # Products with others' columns need all rows at once.
     A = on_grid(table.whole() - public.range.centre[own], public.range.exponent, DATA_FRACTION)
-    return Held(*own_columns(A, own.start, len(public.columns)))
+    return OwnSums(*own_columns(A, own.start, len(public.columns)))
 
 
 def own_moments(table: Chosen, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
@@ -75,14 +75,14 @@ def own_moments(table: Chosen, range_: Range, exact: bool, keep_rows: bool = Fal
         of_piece = row_moments
     parts = (of_piece(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION)) for X in table.blocks(step))
     # Few rows of many columns are multiplied as they are.
-    rows = Rows(table.whole(), range_.centre, range_.exponent) if keep_rows else None
+    rows = RowTable(table.whole(), range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
 
 
-def split_of(study: Study, me: Address, public: Public, held: Held | None) -> Split | None:
+def split_of(study: Study, me: Address, public: Public, sums: OwnSums | None) -> Split | None:
     """Whose columns stand where, with those of this role."""
     if not public.widths:
         return None
     owners = tuple(str(a) for a in study.who(PROVIDER))
-    own = {str(me): held.deviations} if held is not None and held.deviations is not None else {}
+    own = {str(me): sums.deviations} if sums is not None and sums.deviations is not None else {}
     return Split(public.n, owners, public.widths, DATA_FRACTION, own)

@@ -239,7 +239,7 @@ def check(study: Study) -> None:
     if study.partition != "horizontal":
         raise StudyError(
             f"partition={study.partition!r} is not possible with an epsilon",
-            hint="no island holds whole rows, which would have to be cut; islands with rows, or no epsilon",
+            hint="the noise needs whole rows: use islands that hold rows, or leave epsilon out",
             path=("study", "partition"),
         )
     if score_owners(study):

@@ -49,7 +49,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     precisions_of,
 )
 from atoll.protocols.pca.sfpca.planner import expect
-from atoll.protocols.pca.sfpca.prepared import Held, Public, own_sums, split_of
+from atoll.protocols.pca.sfpca.prepared import OwnSums, Public, own_sums, split_of
 from atoll.protocols.pca.sfpca.private import Prepared
 from atoll.protocols.pca.sfpca.ranges import LEVELS, Declared, Range
 from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs
@@ -143,12 +143,12 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
     public = Public(agreed.names, agreed.named, rows, ready.range, *decided, agreed.widths, ready.noisy)
     digits.check_outputs(study, public)  # refuses before keys are made
     noisy = ready.moments
-    held = Held(noisy) if noisy is not None else await net.compute(own_sums, table, public, place, exact)
-    recipe, machine, found = await _find(net, study, record, public, roles.Provider, held)
+    sums = OwnSums(noisy) if noisy is not None else await net.compute(own_sums, table, public, place, exact)
+    recipe, machine, found = await _find(net, study, record, public, roles.Provider, sums)
     model_, flips = await release_model(study, machine, public, found)
     known = all_opened(study, public, found, recipe) | model_
     if agreed.widths:
-        known |= await common_scores(study, machine, public, found, held, flips)
+        known |= await common_scores(study, machine, public, found, sums, flips)
     else:
         X = table.whole() if study.releases("scores", net.me) else None
         known |= await own_scores(study, machine, public, found, X)  # Alg 1, l.8
@@ -279,7 +279,7 @@ _Role = type[roles.Provider] | type[roles.Coordinator]
 
 
 async def _find(
-    net: Network, study: Study, record: Record, public: Public, role: _Role, held: Held | None
+    net: Network, study: Study, record: Record, public: Public, role: _Role, sums: OwnSums | None
 ) -> tuple[str, AnyMachine, Found]:
     """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
@@ -288,9 +288,9 @@ async def _find(
         coordinator_, providers = study.the(COORDINATOR), study.who(PROVIDER)
         machine = role(net, scoped, f"{study.digest}/{i}", coordinator_, providers, study.who(CONSUMER))
         await machine.set_up(precisions_of(recipe, study.partition))  # Alg 1, l.1
-        seed = scoped("rotation", fresh_seed) if held is not None else None
+        seed = scoped("rotation", fresh_seed) if sums is not None else None
         names = tuple(str(a) for a in providers)
-        moments, split = None if held is None else held.moments, split_of(study, net.me, public, held)
+        moments, split = None if sums is None else sums.moments, split_of(study, net.me, public, sums)
         inputs = Inputs(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
         )

@@ -18,7 +18,7 @@ from atoll.protocols.pca.sfpca import steps
 from atoll.protocols.pca.sfpca.digits import shortened
 from atoll.protocols.pca.sfpca.messages import Certified, Names, RowCounts
 from atoll.protocols.pca.sfpca.parameters import LATER, SFPCAParameters
-from atoll.protocols.pca.sfpca.prepared import Held, Public, split_of
+from atoll.protocols.pca.sfpca.prepared import OwnSums, Public, split_of
 from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
 from atoll.protocols.pca.sfpca.recipes.direct import Found
 from atoll.protocols.pca.sfpca.recipes.moments import on_grid
@@ -56,7 +56,7 @@ def model(
 
 
 def signs(study: Study, components: Floats) -> Floats:
-    """The signs that give components the with deterministic signs, where nobody keeps the run's own signs.
+    """The signs that make each component's largest entry positive; all 1 where the run's own signs stay.
 
     Whoever has scores alone, now or later, cannot flip them along.
     """
@@ -72,7 +72,7 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 
 def all_opened(study: Study, public: Public, found: Found, recipe: str) -> Outputs:
-    """What every holder of shares has seen by now."""
+    """The numbers that every role with shares has seen by now."""
     seen = named(variances(found, public))
     unit = 4.0**public.range.exponent * public.n / (public.n - 1)
     seen |= {"n_samples": public.n, "islands": tuple(a.party for a in study.who(PROVIDER))}
@@ -119,11 +119,11 @@ async def send_public(
 
 
 async def common_scores(
-    study: Study, machine: AnyMachine, public: Public, found: Found, held: Held | None, flips: Floats
+    study: Study, machine: AnyMachine, public: Public, found: Found, sums: OwnSums | None, flips: Floats
 ) -> Outputs:
     """W X^T of the rows that all islands have in common, released to whom the study names."""
     receivers = frozenset(str(a) for a in study.receivers("scores"))
-    p, split = study.read_parameters(SFPCAParameters), split_of(study, machine.net.me, public, held)
+    p, split = study.read_parameters(SFPCAParameters), split_of(study, machine.net.me, public, sums)
     assert split is not None, "islands hold columns"
     blocks = steps.project_common_rows(
         machine, found.components, split, receivers, partial(shortened, machine, p)

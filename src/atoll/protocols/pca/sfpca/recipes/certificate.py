@@ -46,10 +46,10 @@ _WEIGHT_LIMIT = 2.0**36
 
 
 class PublicTerms(NamedTuple):
-    """What the bound needs besides opened numbers."""
+    """Public numbers that the bound needs besides the opened ones."""
 
     columns: int
-    parties: int
+    n_providers: int
     gram_fraction: int
     iterations: int
     schedule: str
@@ -67,13 +67,13 @@ class Certificate(NamedTuple):
         """Refuse a result that the bound does not vouch for."""
         if not self.bound < 1:  # what any two directions keep says nothing
             raise CertificateRefused(
-                "nothing is certified: the data have fewer components, or some of the same variance",
-                hint="fewer or other n_components, the accurate policy, or recipe='direct'",
+                "the result cannot be certified: the data have fewer components, or some of equal variance",
+                hint="choose another n_components, recipe='accurate' or recipe='direct'",
             )
         if not self.bound <= TOLERANCE:
             raise CertificateRefused(
                 f"the components are certified to {self.bound:.2g} only, {TOLERANCE} is asked for",
-                hint="the spectrum is too flat: other n_components, the accurate policy, or recipe='direct'",
+                hint="the spectrum is too flat: try another n_components, recipe='accurate' or 'direct'",
             )
 
 
@@ -168,7 +168,7 @@ def rounding(theta: Floats, mu: float, k: int, public: PublicTerms) -> float:
     """What the rounding of the parties' Gram matrices, or of their rows, may have moved."""
     if public.row_error:
         return sum(_moved_by_rows(theta, mu, i, public.row_error) for i in range(k))
-    eta = 2.0**-public.gram_fraction * sqrt(public.parties / 12)
+    eta = 2.0**-public.gram_fraction * sqrt(public.n_providers / 12)
     total = 0.0
     for i in range(k):
         others = np.delete(theta, i)
@@ -216,5 +216,5 @@ async def _opened_sum(machine: Machine, first: Shared, parts: Sequence[tuple[Sha
     )
     total = machine.combine([(1.0, squares), (1.0, first)], bits=bits + 1)
     # Every party adds noise; together they stay below 2^-15.
-    smudge = _OUT_FRACTION - _SMUDGE_BITS - machine.parties.bit_length()
+    smudge = _OUT_FRACTION - _SMUDGE_BITS - machine.n_providers.bit_length()
     return float((await machine.opened(total, smudge_bits=smudge))[0, 0])

@@ -58,7 +58,7 @@ async def standardised(machine: Machine, S: Shared, u: Shared) -> Standardised:
     R = await _scaled(machine, half, roots, _MATRIX_FRACTION, 1)
     halvings = ceil(log2(m))
     R = R.times_power_of_two(-halvings)
-    smudge = _MATRIX_FRACTION - _TRACE_BITS - machine.parties.bit_length()
+    smudge = _MATRIX_FRACTION - _TRACE_BITS - machine.n_providers.bit_length()
     opened = await machine.opened(machine.trace(R, bits=1), smudge_bits=smudge)
     return Standardised(R, halvings, _varying(float(opened[0, 0]) * 2.0**halvings), roots, u)
 

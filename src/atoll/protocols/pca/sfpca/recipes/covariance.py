@@ -36,7 +36,7 @@ HEADROOM = 1 + 2.0**-6
 
 
 class Policy(NamedTuple):
-    """Public and fixed in advance."""
+    """The precision and the number of iterations of a strict run; public and fixed in advance."""
 
     iterations: int
     sketch_fraction: int
@@ -154,12 +154,12 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     entry_bits = max(1, ceil(log2(1 + 1 / scale)))
     if f + entry_bits >= _WORD_BITS:
         raise ParameterError(
-            "the rows differ too little, compared with their range, for their second moments",
+            "the rows differ too little, compared with their range, to compute their covariance",
             hint="give the columns' bounds as (low, high), close to the values",
         )
     gram: Any = None
     both: Any = None
-    low_bits = f - _fewer_digits(m, machine.parties, mean_bits)
+    low_bits = f - _fewer_digits(m, machine.n_providers, mean_bits)
     if own is not None:
         assert own.G is not None, "the moments were taken without a Gram matrix"
         exact = own.G.astype(float) * 2.0 ** (-2 * DATA_FRACTION) / (n * scale)
@@ -176,12 +176,12 @@ def gram_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: flo
     return GramCovariance(inputs, policy, total, G, columns, rows, mean_bits, entry_bits, low_bits)
 
 
-def _fewer_digits(m: int, parties: int, mean_bits: int) -> int:
+def _fewer_digits(m: int, n_providers: int, mean_bits: int) -> int:
     """What the lower digits of means go without, so that all parties' together are no longer than a mean.
 
     A party's is at most half a unit of the higher digit in each column, and nothing makes them cancel.
     """
-    return max(0, ceil(log2(m) / 2 + log2(parties)) - 1 - mean_bits)
+    return max(0, ceil(log2(m) / 2 + log2(n_providers)) - 1 - mean_bits)
 
 
 @dataclass(frozen=True)

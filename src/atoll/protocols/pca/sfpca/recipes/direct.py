@@ -136,7 +136,7 @@ def check_variance(total: float) -> None:
     """Rows that are all alike have no components."""
     if not total > _LEAST_VARIANCE:
         raise ParameterError(
-            "the joint table has no variance that its range could show",
+            "the joint table has no variance, or too little for its declared range",
             hint="all rows are alike, or the study's bounds are far too wide",
         )
 
@@ -221,7 +221,7 @@ def smudge_bits(machine: Machine, size: int) -> int:
 
     Each product leaves half a unit per party and entry; a rotation then adds up ``size`` of them.
     """
-    roundings = (machine.parties + 1) * (3 + ceil(log2(machine.parties))) * size
+    roundings = (machine.n_providers + 1) * (3 + ceil(log2(machine.n_providers))) * size
     return SMUDGE_MARGIN + ceil(log2(roundings))
 
 

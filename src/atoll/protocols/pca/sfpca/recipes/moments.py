@@ -1,4 +1,4 @@
-"""A party's own sums, exactly: integers on a public grid."""
+"""A provider's own sums, exactly: integers on a public grid."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _BLOCK_ROWS = 4096
 _PIECE_ROWS = 64
 
 
-class Rows(NamedTuple):
-    """Rows as they are, and the range that they lie in."""
+class RowTable(NamedTuple):
+    """A provider's rows in doubles, and the public range that they lie in."""
 
     X: npt.NDArray[np.float64]
     centre: npt.NDArray[np.float64] | float
     exponent: int
 
     def __repr__(self) -> str:
-        return f"Rows({self.X.shape[0]} x {self.X.shape[1]})"
+        return f"RowTable({self.X.shape[0]} x {self.X.shape[1]})"
 
     def on(self, fraction: int) -> npt.NDArray[np.int64]:
         """The rows over their range as integers / 2^fraction, a block at a time."""
@@ -46,7 +46,7 @@ class Moments(NamedTuple):
     u: npt.NDArray[np.object_]
     squares: int
     G: Any
-    rows: Rows | None = None
+    rows: RowTable | None = None
 
     def __repr__(self) -> str:
         return f"Moments(n={self.n}, columns={len(self.u)})"

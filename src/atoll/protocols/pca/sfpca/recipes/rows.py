@@ -138,7 +138,7 @@ def row_covariance(machine: Machine, inputs: Inputs, policy: Policy, total: floa
     form = RowCovariance(inputs, policy, total, tuple(straight), tuple(transposed), sums, t)
     if form.row_error > _ROOM:
         raise ParameterError(
-            "the rows differ too little, compared with their range, for their number",
+            "the rows differ too little, compared with their range, to compute their covariance",
             hint="give the columns' bounds as (low, high), close to the values",
         )
     return form
@@ -155,7 +155,7 @@ def _column_sums(
         both = np.stack([high, sums - (high << digit)]).astype(np.int64)
     # Lower digits of many parties add up; the higher ones of all are those of n rows.
     higher = f - t + ceil(log2(inputs.n)) - digit
-    bits = max(higher, digit + ceil(log2(machine.parties))) + 1 - f
+    bits = max(higher, digit + ceil(log2(machine.n_providers))) + 1 - f
     return machine.private(None, both, (2, m), f, bits)
 
 

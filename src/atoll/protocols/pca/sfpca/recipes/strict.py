@@ -38,7 +38,7 @@ _RESULT_FRACTION = 60
 async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
-    C = await held_covariance(machine, inputs, policy)  # Alg 1, l.2
+    C = await joint_covariance(machine, inputs, policy)  # Alg 1, l.2
     P = start(machine, inputs, policy, rho)  # Alg 1, l.3
     for _ in range(policy.iterations):
         P = await C.times(machine, P)  # Alg 1, l.4
@@ -50,7 +50,7 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     theta, U = await decomposed(machine, opened)  # Alg 1, l.6
     public = PublicTerms(
         inputs.columns,
-        machine.parties,
+        machine.n_providers,
         C.digits,
         policy.iterations,
         policy.schedule,
@@ -72,8 +72,8 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
     return Found(W, Wu, 1.0, values, C.total, certificate)
 
 
-async def held_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
-    """The covariance, of which parties hold rows or columns."""
+async def joint_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
+    """The joint covariance, in the form that suits how islands hold the table."""
     of_columns = inputs.split is not None
     return await (column_covariance if of_columns else covariance)(machine, inputs, policy)
 

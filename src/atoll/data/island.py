@@ -203,6 +203,10 @@ class Island:
         classes, codes = np.unique(values.astype(str), return_inverse=True)
         return codes.astype(np.int64), tuple(str(c) for c in classes)
 
+    def values(self, column: str) -> npt.NDArray[Any]:
+        """A column as it is, numbers or not; for what cannot be read as numbers, such as categories."""
+        return self._column(column)
+
     def _column(self, column: str) -> npt.NDArray[Any]:
         index = self._places[column]
         if isinstance(self._table, np.ndarray):

@@ -16,7 +16,7 @@ From the ground up; a layer imports only what stands before it:
 - :mod:`protocols`: what the roles of a study do
 - :mod:`runtime`: engines that run the roles, and results
 - :mod:`review`: what a study means, before it runs
-- :mod:`estimators`: ``atoll.PCA`` and ``atoll.secure_sum``
+- :mod:`estimators`: ``atoll.PCA``, ``atoll.GLM`` and others, ``atoll.secure_sum``
 - :mod:`report`: tables, pictures and texts; :mod:`bench`: time and bytes, measured
 - :mod:`cli`: the ``atoll`` command
 """
@@ -29,6 +29,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from atoll.data.island import Island
     from atoll.errors import AtollError
+    from atoll.estimators.learning.classifiers import LinearSVC, LogisticRegression
+    from atoll.estimators.learning.cluster import KMeans
+    from atoll.estimators.learning.glm import GLM
+    from atoll.estimators.learning.linear import Lasso, LinearRegression, Ridge
     from atoll.estimators.pca.estimator import PCA
     from atoll.estimators.summation import secure_sum
     from atoll.runtime.local.engine import LocalEngine
@@ -40,12 +44,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "GLM",
     "PCA",
     "AtollError",
     "Faults",
     "Island",
+    "KMeans",
+    "Lasso",
+    "LinearRegression",
+    "LinearSVC",
     "LocalEngine",
+    "LogisticRegression",
     "Result",
+    "Ridge",
     "Study",
     "load_result",
     "load_study",
@@ -55,6 +66,13 @@ __all__ = [
 # Public names are imported when first used: the command line and each module alone start without
 # pandas and scikit-learn, which take seconds to import.
 _HOMES = {
+    "GLM": "atoll.estimators.learning.glm",
+    "KMeans": "atoll.estimators.learning.cluster",
+    "Lasso": "atoll.estimators.learning.linear",
+    "LinearRegression": "atoll.estimators.learning.linear",
+    "LinearSVC": "atoll.estimators.learning.classifiers",
+    "LogisticRegression": "atoll.estimators.learning.classifiers",
+    "Ridge": "atoll.estimators.learning.linear",
     "PCA": "atoll.estimators.pca.estimator",
     "AtollError": "atoll.errors",
     "Faults": "atoll.runtime.local.faults",

@@ -11,4 +11,5 @@
 - :mod:`least_squares`: least squares, ridge and lasso
 - :mod:`classifier`: logistic regression and support vectors
 - :mod:`kmeans`: k-means
+- :mod:`summary`: the table that goes with a regression
 """

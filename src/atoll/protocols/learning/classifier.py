@@ -65,6 +65,7 @@ class Classifier(Task):
     # ---- islands ----
 
     def check_rows(self, rows: Rows, island: str) -> None:
+        del rows, island
         if len(self.setting.classes) < 2:
             raise DataError(
                 f"the target {self.setting.parameters.target!r} has one class only on all islands together",
@@ -93,13 +94,14 @@ class Classifier(Task):
         name = self.setting.parameters.loss
         if name == "logistic":
             q = special.expit(-m)
-            return np.logaddexp(0.0, -m), -q, q * (1.0 - q)
+            return np.asarray(np.logaddexp(0.0, -m)), np.asarray(-q), np.asarray(q * (1.0 - q))
         if name == "squared_hinge":
             short = np.maximum(1.0 - m, 0.0)
-            return short**2, -2.0 * short, 2.0 * (short > 0)
+            return short**2, -2.0 * short, np.where(short > 0, 2.0, 0.0)
         z = (1.0 - m) / rounding
         q = special.expit(z)
-        return rounding * np.logaddexp(0.0, z), -q, q * (1.0 - q) / rounding
+        value = rounding * np.logaddexp(0.0, z)
+        return np.asarray(value), np.asarray(-q), np.asarray(q * (1.0 - q) / rounding)
 
     def _softmax(self, rows: Rows, theta: Matrix) -> Matrix:
         K = len(self.setting.classes)
@@ -195,7 +197,7 @@ class Classifier(Task):
         return True
 
     def _gap(self, theta: Matrix, hinge: float, dual: float, gradient: Matrix) -> float:
-        """The part of the objective that is left to be saved: the slopes of the rounded hinge are a dual point."""
+        """The part of the objective left to be saved; slopes of the rounded hinge are a dual point."""
         p: ClassifierParameters = self.setting.parameters
         C, P = p.C or 1.0, self._penalty(p)
         objective = C * hinge + 0.5 * float(theta @ P @ theta)
@@ -250,8 +252,8 @@ PROTOCOL = protocol(
         analysis="classification",
         parameters=ClassifierParameters,
         task=Classifier,
-        opened="the number of rows, sums and squares of every column, and in every step the loss, its gradient "
-        "and its curvature",
+        opened="the number of rows, sums and squares of every column, and in every step the loss, its "
+        "gradient and its curvature",
         sums=lambda p, d: (10, (d + p.fit_intercept) * (d + p.fit_intercept + 3) // 2 + 2),
         classifies=True,
         check=_check,

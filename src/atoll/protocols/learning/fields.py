@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -27,15 +28,16 @@ class FieldParameters(Parameters, frozen=True):
     """What of a table a model uses.
 
     ``target``: the column to be explained; ``columns``: those that explain it, or all others;
-    ``categorical``: those of them that hold categories; ``levels``: their levels, where the study says them
-    (else islands tell theirs); ``weights`` and ``offset``: columns with prior weights and with a known part of
-    the predictor; ``missing``: "refuse" a table with missing values, or "drop" such rows and count them.
+    ``categorical``: those of them that hold categories; ``levels``: their levels, where the study says
+    them (else islands tell theirs); ``weights`` and ``offset``: columns with prior weights and with a known
+    part of the predictor; ``missing``: "refuse" a table with missing values, or "drop" such rows and
+    count them.
     """
 
     target: str | None = None
     columns: tuple[str, ...] | None = None
     categorical: tuple[str, ...] = ()
-    levels: dict[str, tuple[str, ...]] = {}
+    levels: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     weights: str | None = None
     offset: str | None = None
     missing: Literal["refuse", "drop"] = "refuse"

@@ -1,8 +1,8 @@
 """Generalized linear models by iteratively reweighted least squares, one secure sum a step.
 
 McCullagh and Nelder (1989), section 2.5. Symbols: X -> design, W -> working weights, U -> score,
-I = X^T W X -> information, D -> deviance, beta -> coefficients. A model of the intercept alone is fitted along
-with it, in the same sums, for the null deviance.
+I = X^T W X -> information, D -> deviance, beta -> coefficients. A model of the intercept alone is fitted
+along with it, in the same sums, for the null deviance.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Sums:
 
 
 class GLM(Task):
-    """One model. A point is beta, the null model's intercept, the dispersion, and whether it is a beginning."""
+    """One model. A point is beta, the null model's intercept, the dispersion, and whether it is the first."""
 
     def __init__(self, setting: Setting, survey: Survey | None = None) -> None:
         super().__init__(setting, survey)
@@ -273,8 +273,8 @@ PROTOCOL = protocol(
         analysis="regression",
         parameters=GLMParameters,
         task=GLM,
-        opened="the number of rows, sums and squares of every column, and in every step the deviance, the score "
-        "and the information matrix",
+        opened="the number of rows, sums and squares of every column, and in every step the deviance, the "
+        "score and the information matrix",
         sums=lambda p, d: (8, (d + p.fit_intercept) * (d + p.fit_intercept + 3) // 2 + _FACTS),
         check=_check,
     )

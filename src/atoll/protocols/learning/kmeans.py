@@ -35,7 +35,7 @@ class KMeans(Task):
 
     def _own(self, X: Matrix) -> Matrix:
         """Rows from the common centre, in the columns' own units: distances must not know others."""
-        return X * self.setting.units.unit[:-1]
+        return np.asarray(X * self.setting.units.unit[:-1])
 
     def local(self, rows: Rows, point: Matrix) -> Matrix:
         centres, before = point[:-1].reshape(2, self.k, self.d)
@@ -114,8 +114,8 @@ PROTOCOL = protocol(
         analysis="clusters",
         parameters=KMeansParameters,
         task=KMeans,
-        opened="the number of rows, sums and squares of every column, and in every step each cluster's sum and "
-        "number of rows, and the summed distance",
+        opened="the number of rows, sums and squares of every column, and in every step each cluster's sum "
+        "and number of rows, and the summed distance",
         sums=lambda p, d: (12, p.n_clusters * (d + 1) + 2),
         intercept=lambda _: False,
         recentres=lambda _: True,

@@ -44,7 +44,7 @@ class LeastSquares(Task):
 
     def _response(self, y: Matrix) -> Matrix:
         units = self.setting.units
-        return (y - units.centre[-1]) / units.unit[-1]
+        return np.asarray((y - units.centre[-1]) / units.unit[-1])
 
     def start(self) -> Matrix:
         return np.zeros(1)

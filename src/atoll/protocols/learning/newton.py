@@ -43,7 +43,7 @@ class Problem:
         if self.settled:
             return
         F = self._weight * cost + 0.5 * float(self.point @ self._penalty @ self.point)
-        if not F <= self.cost + _ENOUGH * self._part * self._slope + 1e-15 * abs(F):
+        if np.isnan(F) or self.cost + _ENOUGH * self._part * self._slope + 1e-15 * abs(F) < F:
             self._halve()
             return
         g = self._weight * gradient + self._penalty @ self.point
@@ -69,6 +69,6 @@ class Problem:
 
 
 def _definite(H: Matrix) -> Matrix:
-    """The curvature, lifted by a rounding's width, and where nothing decides: every column in its own units."""
+    """The curvature, lifted by a rounding's width, and where nothing decides."""
     diagonal = np.diag(H)
-    return H + np.diag(np.where(diagonal > 0.0, 1e-15 * diagonal, 1.0))
+    return np.asarray(H + np.diag(np.where(diagonal > 0.0, 1e-15 * diagonal, 1.0)))

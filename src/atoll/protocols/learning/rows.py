@@ -132,7 +132,8 @@ def protocol(kind: Kind) -> Protocol:
         parameters=kind.parameters,
         outputs=OUTPUTS,
         learns=lambda study: _learns(kind, study),
-        adversary="Everyone follows the protocol but keeps what they see; the server colludes with no provider.",
+        adversary="Everyone follows the protocol but keeps what they see; "
+        "the server colludes with no provider.",
         expect=lambda study, d: _expect(kind, study, d),
         check=lambda study: _check(kind, study),
     )
@@ -305,7 +306,7 @@ def _most_points(p: RowsParameters) -> int:
 def _refuse_few_rows(n: int, parameters: int, whose: str) -> None:
     if n <= parameters:
         raise DataError(
-            f"{whose}: {n} rows for {parameters} coefficients; sums over so few rows say what single rows hold",
+            f"{whose}: {n} rows for {parameters} coefficients; sums over so few say what single rows hold",
             hint="use fewer columns, or more islands",
         )
 

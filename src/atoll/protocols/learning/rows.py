@@ -135,6 +135,7 @@ def protocol(kind: Kind) -> Protocol:
         adversary="Everyone follows the protocol but keeps what they see; "
         "the server colludes with no provider.",
         expect=lambda study, d: _expect(kind, study, d),
+        further=lambda study, d: _further(kind, study, d),
         check=lambda study: _check(kind, study),
     )
 
@@ -341,10 +342,11 @@ def _learns(kind: Kind, study: Study) -> list[Disclosure]:
     return said
 
 
-def _expect(kind: Kind, study: Study, d: int) -> Expectation:
+def _expect(kind: Kind, study: Study, d: int, more: int = 0) -> Expectation:
     """Messages, bytes and rounds; how many steps a fit takes is known only afterwards, so a usual number."""
     p, M = study.read_parameters(kind.parameters), len(study.who(PROVIDER))
     points, length = kind.sums(p, d)
+    points += more
     cost = secure_sums.expected(study, M, [_survey_length(d), *[length] * points])
     told = (3 + points) * comparisons(M)  # columns, units, every point and the end
     released = sum(address.role != SERVER for output in OUTPUTS for address in study.receivers(output))
@@ -357,6 +359,12 @@ def _expect(kind: Kind, study: Study, d: int) -> Expectation:
         memory_server=4 * fixedpoint.BYTES_PER_VALUE * length,
         rounds=4 + 2 * points + cost.rounds + 1 + bool(released),
     )
+
+
+def _further(kind: Kind, study: Study, d: int) -> Expectation:
+    """What one step more costs."""
+    usual, longer = _expect(kind, study, d), _expect(kind, study, d, 1)
+    return Expectation(*(b - a for a, b in zip(usual, longer, strict=True)))
 
 
 def _check(kind: Kind, study: Study) -> None:

@@ -53,17 +53,15 @@ class Regression(_Learned):
         if "model" not in result:
             return []
         if "fit" not in result or "covariance" not in result["fit"]:
-            rows = list(
-                zip(result["model"]["names"], map(float, result["model"]["coefficients"]), strict=True)
-            )
-            return [
-                Table("coefficients", "Coefficients", (Column("term"), Column("estimate", "{:.6g}")), rows)
-            ]
+            model = result["model"]
+            plain = list(zip(model["names"], map(float, model["coefficients"]), strict=True))
+            columns = (Column("term"), Column("estimate", "{:.6g}"))
+            return [Table("coefficients", "Coefficients", columns, plain)]
         from atoll.protocols.learning.summary import Summary
 
         summary = Summary.of(result)
         letter = summary.facts["statistic"]
-        columns = (
+        heads = (
             Column("term"),
             Column("estimate", "{:.5g}"),
             Column("std error", "{:.4g}"),
@@ -77,7 +75,7 @@ class Regression(_Learned):
             (name, *(float(summary.table[column][i]) for column in shown))
             for i, name in enumerate(summary.names)
         ]
-        return [Table("coefficients", "Coefficients", columns, rows)]
+        return [Table("coefficients", "Coefficients", heads, rows)]
 
     def frames(self, result: Result) -> dict[str, pd.DataFrame]:
         if "model" not in result:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from atoll.errors import AtollError
     from atoll.estimators.learning.classifiers import LinearSVC, LogisticRegression
     from atoll.estimators.learning.cluster import KMeans
+    from atoll.estimators.learning.description import describe
     from atoll.estimators.learning.glm import GLM
     from atoll.estimators.learning.linear import Lasso, LinearRegression, Ridge
     from atoll.estimators.pca.estimator import PCA
@@ -58,6 +59,7 @@ __all__ = [
     "Result",
     "Ridge",
     "Study",
+    "describe",
     "load_result",
     "load_study",
     "secure_sum",
@@ -80,6 +82,7 @@ _HOMES = {
     "LocalEngine": "atoll.runtime.local.engine",
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
+    "describe": "atoll.estimators.learning.description",
     "load_result": "atoll.runtime.result",
     "load_study": "atoll.runtime.studies",
     "secure_sum": "atoll.estimators.summation",

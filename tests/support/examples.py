@@ -342,6 +342,23 @@ def learning(
     return Example(study, islands)
 
 
+def description() -> Example:
+    example = learning("kmeans")
+    study = structs.replace(
+        example.study,
+        protocol="describe",
+        analysis="description",
+        parameters={
+            "columns": ("age", "dose", "weight", "outcome"),
+            "categorical": ("outcome",),
+            "levels": {"outcome": ("ill", "well")},
+            "ranges": {"age": (-10.0, 10.0)},
+        },
+        release={"description": ("provider", "consumer")},
+    )
+    return Example(study, example.islands)
+
+
 SUMS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in secure_sums.METHODS),
     ("masks", {"dropouts": 1}),
@@ -386,6 +403,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "glm": lambda: learning("glm"),
     "least-squares": lambda: learning("least-squares", "masks"),
     "classifier": lambda: learning("classifier", "lattice"),
+    "describe": lambda: description(),
     "kmeans": lambda: learning("kmeans", "paillier", n_clusters=2),
     "sum-mediated": lambda: mediated(summation("mix")),
     "sum-mediated-elgamal": lambda: mediated(summation("mix", {"form": "elgamal", "parallel": True})),

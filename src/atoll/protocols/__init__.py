@@ -37,6 +37,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         "least-squares": "atoll.protocols.learning.least_squares:PROTOCOL",
         "classifier": "atoll.protocols.learning.classifier:PROTOCOL",
         "kmeans": "atoll.protocols.learning.kmeans:PROTOCOL",
+        "describe": "atoll.protocols.learning.describe:PROTOCOL",
     },
 )
 """Every protocol by name; packages add theirs as entry points of this group."""

@@ -5,4 +5,5 @@
 - :mod:`classifiers`: logistic regression and support vectors
 - :mod:`glm`: generalized linear models, with the table that goes with them
 - :mod:`cluster`: k-means
+- :mod:`description`: ``atoll.describe``
 """

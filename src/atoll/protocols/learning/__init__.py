@@ -11,5 +11,7 @@
 - :mod:`least_squares`: least squares, ridge and lasso
 - :mod:`classifier`: logistic regression and support vectors
 - :mod:`kmeans`: k-means
+- :mod:`suppression`: small counts are left out
+- :mod:`describe`: the joint "Table 1"
 - :mod:`summary`: the table that goes with a regression
 """

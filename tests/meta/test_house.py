@@ -107,6 +107,23 @@ def test_no_function_of_go_is_long() -> None:
     assert {name: n for name, n in lengths.items() if n > MOST_LINES["function"]} == {}
 
 
+# ---- nothing is written twice ----
+
+SAME_LINES = 10
+
+
+def test_no_ten_lines_stand_in_two_places() -> None:
+    """Blank lines and indentation apart: what two places need has one home, and both use it."""
+    places: dict[tuple[str, ...], list[str]] = {}
+    for name, text in written(".py", "src").items():
+        lines = [(n, line.strip()) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+        for i in range(len(lines) - SAME_LINES + 1):
+            run = lines[i : i + SAME_LINES]
+            places.setdefault(tuple(line for _, line in run), []).append(f"{name}:{run[0][0]}")
+    assert len(places) > 15_000
+    assert [where for where in places.values() if len(where) > 1] == []
+
+
 # ---- every package says what its modules are ----
 
 _MODULE = re.compile(r":mod:`(\w+)`")  # a name with a dot is a module of another package

@@ -139,3 +139,23 @@ def test_a_package_says_what_each_of_its_modules_is(package: Path) -> None:
     named = _MODULE.findall(docstring)
     assert sorted(set(named)) == sorted(modules | packages)
     assert len(docstring.splitlines()[0].split()) > 2
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(SOURCE.parent)))
+def test_it_names_them_in_the_order_in_which_they_use_each_other(package: Path) -> None:
+    """Whoever reads the list from its top meets nothing that uses what comes later."""
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    named = list(dict.fromkeys(_MODULE.findall(docstring)))
+    prefix = ".".join(package.relative_to(SOURCE.parent).parts) + "."
+    for place, name in enumerate(named):
+        module, folder = package / f"{name}.py", package / name
+        for path in [module] if module.exists() else folder.rglob("*.py"):
+            used = {m.removeprefix(prefix).split(".")[0] for m in at_import(path) if m.startswith(prefix)}
+            assert used & set(named[place + 1 :]) == set(), path.name
+
+
+def at_import(path: Path) -> Iterator[str]:
+    """What a module needs before it can be imported: not what functions import, nor what types need."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)

@@ -12,7 +12,7 @@ import pytest
 from tests.support.sfpca_runs import direct, encrypted, strict
 
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.data.island import as_islands
 from atoll.errors import RangeOverflow
 from atoll.estimators.base import parties

@@ -10,7 +10,7 @@ import pytest
 from tests.support.sfpca_runs import encrypted
 
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.errors import RangeOverflow
 from atoll.protocols.pca.sfpca import messages
 from atoll.runtime.engine import Observer

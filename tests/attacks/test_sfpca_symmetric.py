@@ -14,7 +14,7 @@ import pytest
 from tests.support.sfpca_runs import encrypted, simulate, strict
 
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.protocols.pca.sfpca import messages as m
 from atoll.runtime.engine import Observer
 from atoll.secret_matrices import messages as mm

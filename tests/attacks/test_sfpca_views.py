@@ -11,7 +11,7 @@ from scipy.stats import chi2
 from tests.support.examples import Example
 
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.data.island import as_islands
 from atoll.estimators.base import parties
 from atoll.protocols import handshake

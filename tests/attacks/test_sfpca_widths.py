@@ -15,7 +15,7 @@ from sklearn.datasets import load_wine
 from tests.support.sfpca_runs import direct, encrypted, own_moments, strict
 
 from atoll.crypto import products as go
-from atoll.crypto.hazmat.product import Clearing, Layout, Ring
+from atoll.crypto.products import Clearing, Layout, Ring
 from atoll.protocols.pca.sfpca import planner
 from atoll.protocols.pca.sfpca.recipes.columns import Split, evenly_split, own_columns
 from atoll.protocols.pca.sfpca.recipes.covariance import HEADROOM, POLICIES

@@ -16,7 +16,7 @@ from tests.support.examples import sfpca, sfpca_columns
 from tests.support.sfpca_runs import encrypted
 
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.errors import AtollError, MessageError, ParameterError, RangeOverflow
 from atoll.protocols.pca.sfpca import messages as m
 from atoll.protocols.pca.sfpca import protocol

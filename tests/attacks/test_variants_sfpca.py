@@ -18,7 +18,7 @@ from tests.support.examples import sfpca, sfpca_columns
 from tests.support.sfpca_runs import direct, encrypted
 
 import atoll
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.errors import AtollError, MessageError, PrivacyError
 from atoll.protocols.pca.sfpca import protocol
 from atoll.runtime.engine import Observer

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.cli.example import STUDY
 
 PROBE = """
@@ -22,8 +23,17 @@ print("library:", golib._library)
 """
 
 
-def test_a_review_imports_no_slow_package(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY.replace("south.parquet", "south.csv"))
+EXACT = STUDY.replace("south.parquet", "south.csv")
+PRIVATE = (
+    EXACT.replace("accept_determined = true", "epsilon = 1.0\ndelta = 1e-5\nrow_norm = 10.0")
+    .replace('scores = ["consumer"]\n', "")
+    .replace('label = "kind"', "columns = ['a', 'b', 'c', 'd']")
+)
+
+
+@pytest.mark.parametrize("study", [EXACT, PRIVATE], ids=["exact", "private"])
+def test_a_review_imports_no_slow_package(study: str, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(study)
     for name in ("north", "south"):
         (tmp_path / f"{name}.csv").write_text("a,b,c,d,kind\n1,2,3,4,x\n")
     command = [sys.executable, "-c", PROBE, str(tmp_path / "study.toml")]

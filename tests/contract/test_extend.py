@@ -121,7 +121,7 @@ def changed(tmp_path: Path) -> Path:
     """A copy of Atoll with the page's lines in the files that it names, and in no other."""
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     edits = [block for block in blocks(PAGE) if block.kind.startswith("python in ")]
-    assert [edit.kind.rsplit("/")[-1] for edit in edits] == ["protocol.py", "pca.py"]
+    assert [edit.kind.rsplit("/")[-1] for edit in edits] == ["protocol.py", "pca.py", "pca.py"]
     for edit in edits:
         path, anchor = tmp_path / edit.kind.removeprefix("python in "), edit.text.splitlines(True)[0]
         assert path.read_text().count(anchor) == 1
@@ -145,8 +145,10 @@ def test_an_output_of_pppca_is_a_line_in_its_file_and_a_few_in_its_renderer(chan
     finished = run_changed(changed, "run", "study.toml", "--output", "out")
     assert finished.returncode == 0, finished.stderr
     X = pd.concat([pd.read_csv(changed / f"{name}.pipes.csv") for name in TABLES])
-    drawn = pd.read_csv(changed / "out" / "ages-covariance.csv")
-    assert drawn.to_numpy().ravel() == pytest.approx(X.cov().to_numpy().ravel())
+    written = pd.read_csv(changed / "out" / "ages-covariance.csv")
+    assert written.to_numpy().ravel() == pytest.approx(X.cov().to_numpy().ravel())
+    drawn = (changed / "out" / "ages-covariance.png").read_bytes()
+    assert drawn.startswith(b"\x89PNG")
 
 
 def test_an_output_without_a_private_form_is_refused_with_an_epsilon(changed: Path) -> None:

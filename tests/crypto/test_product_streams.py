@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from atoll.crypto.hazmat import product as go
-from atoll.crypto.hazmat.product import Clearing, Layout
+from atoll.crypto import products as go
+from atoll.crypto.products import Clearing, Layout
 from atoll.errors import ParameterError
 
 RING = go.rings()["deep5"]

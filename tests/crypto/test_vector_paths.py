@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from atoll.crypto.hazmat import product
+from atoll.crypto.hazmat import rings
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"ifma", "avx2", "neon", "scalar"}
@@ -44,7 +44,7 @@ def scalar(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Pa
 
 @pytest.mark.parametrize("path", sorted(NAMES - {"scalar"}))
 def test_every_message_is_the_same_on_every_path(scalar: tuple[dict[str, Any], Path], path: str) -> None:
-    if path not in product.vector_paths():
+    if path not in rings.vector_paths():
         pytest.skip(f"this machine has no {path}")
     want, file = scalar
     told = run_kept(path, "replay", file)
@@ -60,10 +60,10 @@ def test_every_message_is_the_same_on_every_path(scalar: tuple[dict[str, Any], P
 
 
 def test_the_fastest_path_is_taken() -> None:
-    paths = product.vector_paths()
+    paths = rings.vector_paths()
     assert set(paths) <= NAMES
     assert paths[-1] == "scalar"
-    script = "from atoll.crypto.hazmat import product; print(product.vector_path())"
+    script = "from atoll.crypto.hazmat import rings; print(rings.vector_path())"
     for asked in (None, "", "auto"):
         assert in_a_process(asked, "-c", script).stdout.strip() == paths[0]
     for asked in paths:
@@ -73,19 +73,19 @@ def test_the_fastest_path_is_taken() -> None:
 def test_a_variable_set_by_the_program_itself_counts() -> None:
     script = (
         "import os; os.environ['ATOLL_VECTOR'] = 'scalar'; "
-        "from atoll.crypto.hazmat import product; print(product.vector_path())"
+        "from atoll.crypto.hazmat import rings; print(rings.vector_path())"
     )
     assert in_a_process(None, "-c", script).stdout.strip() == "scalar"
 
 
 @pytest.mark.parametrize("asked", [*sorted(NAMES), "mmx"])
 def test_a_path_that_is_not_here_is_one_clear_error(asked: str) -> None:
-    if asked in product.vector_paths():
+    if asked in rings.vector_paths():
         pytest.skip(f"this machine has {asked}")
     script = (
-        "from atoll.crypto.hazmat import product\n"
+        "from atoll.crypto.hazmat import rings\n"
         "from atoll.errors import ParameterError\n"
-        "try: product.rings()\n"
+        "try: rings.rings()\n"
         "except ParameterError as problem: print(problem.message); print(problem.hint)\n"
     )
     message, hint = in_a_process(asked, "-c", script).stdout.splitlines()

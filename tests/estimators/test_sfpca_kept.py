@@ -16,7 +16,7 @@ from tests.support.examples import sfpca as example
 import atoll
 from atoll import codec
 from atoll.codec import Decoder, Message
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.data.island import Island
 from atoll.errors import (
     MessageError,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.support.sfpca_runs import encrypted
 
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.errors import ParameterError
 from atoll.secret_matrices.machine import Job, Precision, Shared
 from atoll.secret_matrices.simulated import Simulated

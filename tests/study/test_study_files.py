@@ -300,3 +300,33 @@ def test_what_is_not_there_has_the_line_of_what_is_around_it() -> None:
     places = Places(STUDY)
     assert places.line(("study", "nothing", 3)) == 2
     assert places.line(("nothing",)) is None
+
+
+# ---- files of 0.1.0 ----
+
+RECORDED = Path(__file__).parent / "recorded"
+
+DIGESTS = {
+    "icu": (
+        "08f1edb0c539c398a37555ce67be34a0d8b75821e91233abec38b18e748958d4",
+        "348374874ec6d2523c42b7dd95996b367625a7c2a89d12788fa1e6ff3be72bf2",
+    ),
+    "private": (
+        "cc6fc8bac9844725e36d9f10808df24aea8ca94965ac081615360a06da1b9ef6",
+        "15acd1bbefa5c2645d53a913b3446297adcaf86d2afecbddec325f435e91ad2c",
+    ),
+}
+"""Study -> what 0.1.0 gave for its file, and what is given now."""
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_a_file_of_the_first_version_loads_and_needs_a_new_approval(name: str) -> None:
+    """Its digest covered what the file says; now it covers every option. From here on it stays as it is."""
+    study = load_study(RECORDED / f"{name}-0.1.0.toml")
+    approved, now = DIGESTS[name]
+    assert study.digest == now
+    assert study.digest != approved
+    assert (
+        study.parameters["n_components"]
+        == tomllib.loads((RECORDED / f"{name}-0.1.0.toml").read_text())["parameters"]["n_components"]
+    )

@@ -25,7 +25,7 @@ from tests.support.examples import (
     sfpca_standardised,
 )
 
-from atoll.crypto.hazmat.product import vector_path
+from atoll.crypto.products import vector_path
 from atoll.protocols import protocol_of
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Observer

@@ -1,6 +1,6 @@
 """Recipe: encrypted matrices times matrices in the clear, under a key that all providers share.
 
-What callers need of :mod:`atoll.crypto.hazmat.product`: rings and their limits, matrices of exact integers,
+What callers need of :mod:`atoll.crypto.hazmat`: rings and their limits, matrices of exact integers,
 key shares, encryption, products, the refresh that clears a product's noise, and fingerprints. Its rules stand
 with the caller: a common seed serves one matrix and one key, and :meth:`Secret.refresh` is called once for
 one ciphertext. :mod:`atoll.secret_matrices` keeps them; nothing else makes keys or shares.
@@ -9,31 +9,28 @@ one ciphertext. :mod:`atoll.secret_matrices` keeps them; nothing else makes keys
 from __future__ import annotations
 
 from atoll.crypto.hazmat.golib import Buffer
+from atoll.crypto.hazmat.integers import Integers, combine, from_ints, smudge, to_ints, widened
 from atoll.crypto.hazmat.product import (
     Ciphertext,
-    Clearing,
     Fingerprint,
-    Integers,
-    Layout,
     ProductSum,
     PublicKey,
     Right,
-    Ring,
     Secret,
     assemble,
     clear_total,
-    combine,
-    family,
-    from_ints,
-    limits,
     multiply,
+)
+from atoll.crypto.hazmat.rings import (
+    Clearing,
+    Layout,
+    Ring,
+    family,
+    limits,
     noise_bits,
     rings,
-    smudge,
     streamed_right,
-    to_ints,
     vector_path,
-    widened,
 )
 
 __all__ = [

@@ -1,6 +1,7 @@
 """Differential privacy: exact noise, true sensitivities, accounting, and the ledger.
 
 - :mod:`samplers`: exact discrete Laplace, discrete Gaussian and Polya draws from a seed
+- :mod:`normal`: the normal distribution function, without SciPy
 - :mod:`calibration`: (epsilon, delta) <-> Gaussian DP <-> zCDP: numbers only, no noise
 - :mod:`sensitivity`: how far one row moves a sum, a scatter matrix, a joint release
 - :mod:`mechanisms`: what noise each owner adds (shares) and, apart from it, what that guarantees

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 from atoll.lazy import lazy
 from atoll.privacy.calibration import check_delta, gdp_delta, gdp_epsilon
 from atoll.privacy.mechanisms import Cost, GaussianCost, check_spending
+from atoll.privacy.normal import ndtr
 
 if TYPE_CHECKING:
     from scipy import special
@@ -104,7 +105,7 @@ def guess_accuracy(epsilon: float, delta: float = 0.0) -> float:
 
 def gaussian_guess_accuracy(mu: float) -> float:
     """The same for Gaussian releases only, where it is known exactly: Phi(mu/2)."""
-    return float(special.ndtr(mu / 2.0))
+    return ndtr(mu / 2.0)
 
 
 def in_words(epsilon: float, delta: float | None, neighbours: str = "add-remove") -> str:

@@ -10,16 +10,18 @@ no account is kept in it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from atoll.errors import ParameterError
 from atoll.lazy import lazy
+from atoll.privacy.normal import log_ndtr, ndtr
 
 if TYPE_CHECKING:
-    from scipy import optimize, special
+    from scipy import optimize
 else:
-    optimize, special = lazy("scipy.optimize"), lazy("scipy.special")
+    optimize = lazy("scipy.optimize")
 
 # The discrete Gaussian is not exactly Gaussian DP; this covers the difference at every width we draw.
 GRID_INFLATION = 1.001
@@ -46,8 +48,8 @@ def gdp_delta(mu: float, epsilon: float) -> float:
     """delta(epsilon) of a mu-GDP release: Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)."""
     if mu <= 0:
         return 0.0
-    first = float(special.ndtr(mu / 2 - epsilon / mu))
-    second = math.exp(min(epsilon + float(special.log_ndtr(-mu / 2 - epsilon / mu)), 0.0))
+    first = ndtr(mu / 2 - epsilon / mu)
+    second = math.exp(min(epsilon + log_ndtr(-mu / 2 - epsilon / mu), 0.0))
     return max(first - second, 0.0)
 
 
@@ -61,7 +63,8 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         upper *= 2.0
         if upper > _LARGEST_EPSILON:
             return math.inf
-    return float(optimize.brentq(lambda eps: gdp_delta(mu, eps) - delta, 0.0, upper, xtol=1e-13, rtol=1e-14))
+    # The end at which the release is private: what is said is never less than what is spent.
+    return _bisected(lambda epsilon: gdp_delta(mu, epsilon) > delta, 0.0, upper)[1]
 
 
 @lru_cache(maxsize=256)
@@ -70,13 +73,21 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     check_epsilon(epsilon)
     check_delta(delta)
     low, high = _MU_RANGE
+    if gdp_delta(low, epsilon) > delta:
+        raise ParameterError(
+            f"epsilon={epsilon:g} at delta={delta:g} needs more noise than can be drawn",
+            hint="take a larger epsilon, or a larger delta",
+            option="epsilon",
+        )
+    # The end at which the release is private, which the other end is not.
+    return _bisected(lambda mu: gdp_delta(mu, epsilon) <= delta, low, high)[0]
 
-    def excess(log_mu: float) -> float:
-        # Logarithms keep the equation well scaled when delta is tiny.
-        reached = gdp_delta(math.exp(log_mu), epsilon)
-        return math.log(reached) - math.log(delta) if reached > 0 else -745.0 - math.log(delta)
 
-    return math.exp(float(optimize.brentq(excess, math.log(low), math.log(high), xtol=1e-13, rtol=1e-14)))
+def _bisected(holds: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Neighbouring floats between ``low``, where a condition holds, and ``high``, where it does not."""
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

@@ -116,6 +116,7 @@ def review_study(
 ) -> Review:
     """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
     study = resolve(study)
+    _check_rows(study, guess.rows)
     protocol = with_helpers(protocol_of(study.protocol), study)
     protection = protocol.protection(study)
     sums = protocol.uses_sum and (protection is None or bool(protection.summed))
@@ -146,6 +147,17 @@ def review_study(
         determined=() if columns is None else protocol.determines(study, Circumstances(columns, *guess)),
         booking=review_exact(study, local),
     )
+
+
+def _check_rows(study: Study, rows: tuple[int, ...]) -> None:
+    holders = data_holders(study)
+    if rows and len(rows) != len(holders):
+        raise ParameterError(
+            f"numbers of rows for {len(rows)} islands, where the study has {len(holders)}",
+            hint=f"one for each of {', '.join(holders)}, in this order; or none",
+        )
+    if any(n < 0 for n in rows):
+        raise ParameterError(f"an island cannot have {min(rows)} rows")
 
 
 def _trust(protocol: Protocol, study: Study) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from atoll.crypto import products as go
 from atoll.crypto.products import Buffer, Integers
 from atoll.errors import MessageError
+from atoll.secret_matrices import messages
 from atoll.secret_matrices.courses import (
     Course,
     Left,
@@ -16,21 +17,6 @@ from atoll.secret_matrices.courses import (
     for_step,
 )
 from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Job, Precision, Shared
-from atoll.secret_matrices.messages import (
-    EncryptedMatrix,
-    EncryptedShare,
-    KeyParts,
-    MaskedShare,
-    MaskedTotal,
-    OpenedMatrix,
-    OpenedShare,
-    OthersKeyParts,
-    ProductPart,
-    PublicNumbers,
-    SecondHalves,
-    SeedPart,
-    SessionSeed,
-)
 from atoll.secret_matrices.openings import (
     added_up,
     floats,
@@ -46,17 +32,17 @@ class Coordinator(RoleMachine):
     async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
         """Collect seeds and key parts."""
         self.precisions = tuple(precisions)
-        parts = await self.net.gather(SeedPart, self.providers)
+        parts = await self.net.gather(messages.SeedPart, self.providers)
         seeds = tuple(parts[p].seed for p in self.providers)
-        await self.net.broadcast(self.providers, SessionSeed(seeds))
+        await self.net.broadcast(self.providers, messages.SessionSeed(seeds))
         self.session = digest_of(self.digest, *seeds)
-        keys = await self.net.gather(KeyParts, self.providers)
+        keys = await self.net.gather(messages.KeyParts, self.providers)
         wrong = [str(p) for p in self.providers if len(keys[p].parts) != len(precisions)]
         if wrong:
             raise MessageError(f"{', '.join(wrong)} sent parts of other keys than this run has")
         for address in self.providers:
             others = tuple(keys[p].parts for p in self.providers if p != address)
-            await self.net.send(address, OthersKeyParts(others))
+            await self.net.send(address, messages.OthersKeyParts(others))
 
     async def check(self, *, last: bool = False) -> None:
         """The coordinator does nothing here: providers compare among themselves."""
@@ -64,27 +50,27 @@ class Coordinator(RoleMachine):
     async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         for left in wanted:
             step, members, x = self.next_step(), self._members(left.group), left.matrix
-            arrived = await self.net.gather(EncryptedShare, members)
+            arrived = await self.net.gather(messages.EncryptedShare, members)
             parts = [for_step(arrived[p], step) for p in members]
             public = x.share if self.me in x.holders else None
             body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
-            await self.net.broadcast(self._members(left.readers), EncryptedMatrix(step, body))
+            await self.net.broadcast(self._members(left.readers), messages.EncryptedMatrix(step, body))
 
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         sums = [(course, await self._added_products(course)) for course in courses]
         shares = {}
         for course, total in sums:
             members = self._members(course.group)
-            await self._fold(MaskedShare, members, total.add_share, course.step)
-            await self.net.send(members[0], MaskedTotal(course.step, total.total()))
+            await self._fold(messages.MaskedShare, members, total.add_share, course.step)
+            await self.net.send(members[0], messages.MaskedTotal(course.step, total.total()))
             shares[course.step] = await self.net.compute(total.clear, course.widths.clearing)
         return shares
 
     async def _added_products(self, course: Course) -> go.ProductSum:
         total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
-        await self._fold(ProductPart, self._senders(course.job), total.add, course.step)
+        await self._fold(messages.ProductPart, self._senders(course.job), total.add, course.step)
         second = await self.net.compute(total.second)
-        await self.net.broadcast(self._members(course.group), SecondHalves(course.step, second))
+        await self.net.broadcast(self._members(course.group), messages.SecondHalves(course.step, second))
         return total
 
     def _senders(self, job: Job) -> list[Address]:
@@ -93,7 +79,7 @@ class Coordinator(RoleMachine):
 
     async def _fold(
         self,
-        kind: type[ProductPart | MaskedShare],
+        kind: type[messages.ProductPart | messages.MaskedShare],
         senders: Sequence[Address],
         add: Callable[[Buffer], None],
         step: int,
@@ -102,12 +88,12 @@ class Coordinator(RoleMachine):
 
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
         step = self.next_step()
-        arrived = await self.net.gather(OpenedShare, self.providers)
+        arrived = await self.net.gather(messages.OpenedShare, self.providers)
         words = added_up([share_words(arrived[p], step, x) for p in self.providers])
-        await self.net.broadcast(self.providers, OpenedMatrix(step, words))
+        await self.net.broadcast(self.providers, messages.OpenedMatrix(step, words))
         return floats(words, x.fraction)
 
     async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002  they check
         step = self.next_step()
-        await self.net.broadcast(self.providers, PublicNumbers(step, np.ascontiguousarray(values)))
+        await self.net.broadcast(self.providers, messages.PublicNumbers(step, np.ascontiguousarray(values)))
         return values

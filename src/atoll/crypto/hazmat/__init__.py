@@ -7,9 +7,9 @@
 - :mod:`rings`: the rings of products, their limits and sizes
 - :mod:`product`: an encrypted matrix times a matrix in the clear
 - :mod:`group`: ElGamal encryption in a group, for mixing
+- :mod:`fixedbase`: many powers of one base, from a table
 - :mod:`paillier`: Paillier's keys, encryption and decryption
 - :mod:`packing`: many numbers in one big integer
-- :mod:`fixedbase`: many powers of one base, from a table
 - :mod:`ciphertexts`: whole vectors under Paillier encryption
 - :mod:`significands`: the encoding of numbers that the papers use
 """

@@ -19,60 +19,16 @@ import numpy as np
 from atoll.crypto.hazmat import golib
 from atoll.crypto.hazmat.integers import (
     Integers,
-    combine,
     empty,
-    from_ints,
     matrix_in,
-    smudge,
-    to_ints,
-    widened,
 )
 from atoll.crypto.hazmat.rings import (
-    KEPT_RIGHT_BYTES,
-    VECTOR_VARIABLE,
     Clearing,
     Layout,
-    Limits,
     Ring,
-    family,
     limits,
-    noise_bits,
-    rings,
     streamed_right,
-    vector_path,
-    vector_paths,
 )
-
-__all__ = [
-    "KEPT_RIGHT_BYTES",
-    "VECTOR_VARIABLE",
-    "Ciphertext",
-    "Clearing",
-    "Fingerprint",
-    "Integers",
-    "Layout",
-    "Limits",
-    "ProductSum",
-    "PublicKey",
-    "Right",
-    "Ring",
-    "Secret",
-    "assemble",
-    "clear_total",
-    "combine",
-    "family",
-    "from_ints",
-    "limits",
-    "multiply",
-    "noise_bits",
-    "rings",
-    "smudge",
-    "streamed_right",
-    "to_ints",
-    "vector_path",
-    "vector_paths",
-    "widened",
-]
 
 golib.declare("""
 int32_t atoll_product_secret(uint32_t, uint8_t*, uint64_t, uint64_t*, char*, uint64_t);

@@ -305,6 +305,7 @@ class Mix(SecureSum):
         ]
 
     async def close(self) -> None:
+        """The mediator's work ends with the session: a study that uses one has one session of sums."""
         if MEDIATOR in self.helped_by and self.net.me == self.contributors[0]:
             await self.net.send(self._mediator, MixOver())
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.examples import sfpca
 from tests.support.sfpca_runs import encrypted
 
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.errors import CertificateRefused, MessageError
 from atoll.protocols.pca.sfpca import steps
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES

@@ -79,10 +79,10 @@ def test_memory_is_given_back_when_its_holder_dies() -> None:
 
 
 def test_the_shipped_table_knows_every_ring() -> None:
-    from atoll.crypto.hazmat import product
+    from atoll.crypto import products
 
     shipped = rates.shipped()
-    assert set(shipped.rings) == set(product.rings())
+    assert set(shipped.rings) == set(products.rings())
     assert "came with the package" in shipped.origin
     assert f"(vector path {shipped.path})" in shipped.origin
     assert rates.current() == shipped

@@ -13,7 +13,7 @@ from tests.support.sfpca_runs import encrypted, simulated
 from tests.support.taps import tapped
 
 from atoll.codec import Decoder
-from atoll.crypto.hazmat import product as go
+from atoll.crypto import products as go
 from atoll.data.island import Chosen, Island
 from atoll.errors import RangeOverflow
 from atoll.privacy import dp_moments as dp

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from tests.support.sfpca_runs import exponent_of, own_moments, simulate, simulated, strict, total_moments
 
 import atoll
-from atoll.crypto.hazmat.product import family
+from atoll.crypto.products import family
 from atoll.errors import ParameterError, PrivacyWarning
 from atoll.protocols.pca.sfpca.recipes.certificate import PublicTerms, rounding
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES

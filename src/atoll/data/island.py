@@ -175,9 +175,9 @@ class Island:
             if whole:
                 yield self._as_floats(np.asarray(self._table)[part], columns, start)
             else:
-                yield np.column_stack(
-                    [self._as_floats(v[part], [c], start) for v, c in zip(parts, columns, strict=True)]
-                )
+                read = [self._as_floats(v[part], [c], start) for v, c in zip(parts, columns, strict=True)]
+                rows_here = len(range(*part.indices(self.n_rows)))
+                yield np.column_stack(read) if read else np.empty((rows_here, 0))
 
     def features(self, columns: Sequence[str]) -> Matrix:
         """The same as one matrix, for what cannot be done block by block."""

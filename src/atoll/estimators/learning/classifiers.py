@@ -165,6 +165,6 @@ def as_classes(levels: tuple[str, ...], given: Any, target: str | None) -> npt.N
         return np.array([int(level) for level in levels])
     if kinds <= {"b"}:
         return np.array([level == "True" for level in levels])
-    if kinds <= {"i", "u", "f", "b"}:
+    if kinds <= {"i", "u", "f"}:
         return np.array([float(level) for level in levels])
     return np.array(levels)

@@ -15,9 +15,9 @@ from atoll.data.island import Matrix
 from atoll.errors import DataError, ParameterError, RunError
 from atoll.lazy import lazy
 from atoll.protocols.learning import normal
-from atoll.protocols.learning.design import Rows, Survey
+from atoll.protocols.learning.design import Rows, Survey, Units
 from atoll.protocols.learning.newton import Problem
-from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol
+from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol, refuse_offset
 from atoll.protocols.learning.task import Found, Setting, Task
 from atoll.study.model import Study
 
@@ -59,6 +59,7 @@ class Classifier(Task):
         blocks = len(setting.classes) * (len(setting.classes) + 1) // 2 if self.softmax else 1
         self._each = _FACTS + self.width + blocks * half
         self.longest = self.problems * self._each
+        self.point_length = self.problems * self.width + 1
         if survey is not None:
             self._prepare(p)
 
@@ -71,6 +72,14 @@ class Classifier(Task):
                 f"the target {self.setting.parameters.target!r} has one class only on all islands together",
                 hint="a classifier needs two; one island may have a single class, not all of them",
             )
+
+    @property
+    def coefficients(self) -> int:
+        return self.problems * self.width
+
+    def is_point(self, point: Matrix) -> bool:
+        rounding = point[-1]
+        return bool(rounding > 0.0 if self.setting.parameters.loss == "hinge" else rounding == 0.0)
 
     def local(self, rows: Rows, point: Matrix) -> Matrix:
         rounding, thetas = point[-1], point[:-1].reshape(self.problems, self.width)
@@ -237,8 +246,21 @@ class Classifier(Task):
         return Found(plain(model), plain(fit))
 
 
+def _sums(p: ClassifierParameters, d: int) -> tuple[int, int]:
+    """Points to expect, and the length of a sum; two classes, where the study does not say how many."""
+    blank = Units(1, np.zeros(d + 1), np.ones(d + 1))
+    classes = p.levels.get(p.target or "", ("0", "1"))
+    setting = Setting(p, tuple(map(str, range(d))), classes, blank, p.fit_intercept)
+    return (30 if p.loss == "hinge" else 10), Classifier(setting).longest
+
+
 def _check(study: Study) -> None:
     p = study.read_parameters(ClassifierParameters)
+    refuse_offset(p.offset, "GLM with the family binomial has one")
+    if not (p.intercept_scaling > 0.0 and np.isfinite(p.intercept_scaling)):
+        raise ParameterError(
+            f"intercept_scaling={p.intercept_scaling!r} must be above 0", option="intercept_scaling"
+        )
     if p.C is not None and not (p.C > 0 and np.isfinite(p.C)):
         raise ParameterError(f"C={p.C!r} must be above 0", option="C")
     if p.C is None and p.loss != "logistic":
@@ -252,9 +274,10 @@ PROTOCOL = protocol(
         analysis="classification",
         parameters=ClassifierParameters,
         task=Classifier,
-        opened="the number of rows, sums and squares of every column, and in every step the loss, its "
-        "gradient and its curvature",
-        sums=lambda p, d: (10, (d + p.fit_intercept) * (d + p.fit_intercept + 3) // 2 + 2),
+        opened="the number of rows used and left out, sums and squares of every column and of the classes' "
+        "places, and in every step the loss, its gradient and its curvature, class by class where there are "
+        "more than two",
+        sums=_sums,
         classifies=True,
         check=_check,
     )

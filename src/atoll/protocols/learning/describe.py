@@ -20,20 +20,23 @@ import numpy.typing as npt
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
-from atoll.errors import StudyError
+from atoll.errors import SchemaError, StudyError
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
 from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Protocol, learned
 from atoll.protocols.booking import Booking
 from atoll.protocols.learning import fields
+from atoll.protocols.learning.design import Read
 from atoll.protocols.learning.fields import AgreedFields, FieldParameters, Fields
+from atoll.protocols.learning.rows import check_stays, encoded
 from atoll.protocols.learning.suppression import suppressed_list, suppressed_table
 from atoll.protocols.own import Own
 from atoll.study.model import Study
 
 PROVIDER, SERVER, CONSUMER = "provider", "server", "consumer"
 
+MAX_BINS = 100_000
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -81,6 +84,12 @@ class Shape(NamedTuple):
     @classmethod
     def of(cls, agreed: AgreedFields, p: DescribeParameters) -> Shape:
         numbers = tuple(name for name in agreed.names if name not in p.categorical)
+        strange = [name for name in p.ranges if name not in numbers]
+        if strange:
+            raise SchemaError(
+                f"there is a range for {strange[0]!r}, which is no column of numbers here",
+                hint=f"the columns of numbers are {', '.join(map(repr, numbers[:5]))}",
+            )
         levels = {name: agreed.levels[name] for name in agreed.names if name in p.categorical}
         return cls(numbers, levels, p.ranges, p.bins, p.tables)
 
@@ -112,10 +121,7 @@ class Shape(NamedTuple):
 
 def count(island: Island, shape: Shape) -> Matrix:
     """What an island adds first."""
-    codes = {
-        name: fields.codes(island.values(name), levels, island.name, name)
-        for name, levels in shape.levels.items()
-    }
+    codes = _codes(island, shape)
     parts: dict[str, Matrix] = {"rows": np.array([island.n_rows], dtype=np.float64)}
     present, total = np.zeros(len(shape.numbers)), np.zeros(len(shape.numbers))
     histograms = {name: np.zeros(shape.bins + 2) for name in shape.ranges}
@@ -133,6 +139,13 @@ def count(island: Island, shape: Shape) -> Matrix:
     for one, other in shape.tables:
         parts[f"table {one} {other}"] = _crossed(codes[one], codes[other], shape, one, other)
     return np.concatenate([parts[name] for name in shape.sizes()])
+
+
+def _codes(island: Island, shape: Shape) -> dict[str, npt.NDArray[np.int64]]:
+    return {
+        name: fields.codes(island.values(name), levels, island.name, name)
+        for name, levels in shape.levels.items()
+    }
 
 
 def _histogram(values: Matrix, ends: tuple[float, float], bins: int) -> Matrix:
@@ -177,6 +190,10 @@ def described(
         covariance = P - S * S.T / N
         spread = Q - S**2 / N
         correlation = covariance / np.sqrt(spread * spread.T)
+    # A mean of very few is nearly a value of one of them.
+    few = np.diag(N) < p.min_count
+    own, variance = np.where(few, np.nan, own), np.where(few, np.nan, variance)
+    correlation = np.where(p.min_count > N, np.nan, correlation)
     found: dict[str, Any] = {
         "rows": rows,
         "numbers": list(shape.numbers),
@@ -186,15 +203,19 @@ def described(
         "std": np.sqrt(np.maximum(variance, 0.0)),
         "correlation": np.clip(correlation, -1.0, 1.0),
         "quantiles": {
-            name: _quantiles(parts[f"histogram {name}"], ends, shape.bins)
+            name: _quantiles(parts[f"histogram {name}"], ends, shape.bins, p.min_count)
             for name, ends in shape.ranges.items()
         },
-        "levels": {},
-        "tables": {},
     }
+    return found | _counted(shape, parts, p.min_count)
+
+
+def _counted(shape: Shape, parts: Mapping[str, Matrix], least: int) -> dict[str, Any]:
+    """Levels and two-way tables, small cells left out; what a list hides no table gives back."""
+    found: dict[str, Any] = {"levels": {}, "tables": {}}
     for name, levels in shape.levels.items():
         missing, *counts = np.round(parts[f"levels {name}"]).astype(int).tolist()
-        kept = suppressed_list(counts, p.min_count)
+        kept = suppressed_list(counts, least)
         found["levels"][name] = {"levels": list(levels), "counts": kept, "missing": missing}
     for one, other in shape.tables:
         cells = np.round(parts[f"table {one} {other}"]).astype(int)
@@ -202,19 +223,23 @@ def described(
         found["tables"][f"{one} x {other}"] = {
             "rows": list(shape.levels[one]),
             "columns": list(shape.levels[other]),
-            "counts": suppressed_table(cells, p.min_count),
+            "counts": suppressed_table(cells, least, *(_hidden(found["levels"][c]) for c in (one, other))),
         }
     return found
 
 
-def _quantiles(counts: Matrix, ends: tuple[float, float], bins: int) -> list[float | None]:
-    """From a histogram: the middle of the bin; None where a quantile lies outside the public range."""
+def _hidden(told: Mapping[str, Any]) -> list[bool]:
+    return [count is None for count in told["counts"]]
+
+
+def _quantiles(counts: Matrix, ends: tuple[float, float], bins: int, least: int) -> list[float | None]:
+    """From a histogram: the middle of a bin; None outside the public range, or where few lie beyond."""
     below = np.cumsum(counts)
     width = (ends[1] - ends[0]) / bins
     found: list[float | None] = []
     for q in QUANTILES:
         at = int(np.searchsorted(below, q * below[-1], side="left"))
-        inside = 1 <= at <= bins
+        inside = 1 <= at <= bins and min(q, 1.0 - q) * below[-1] >= least - 1
         found.append(ends[0] + (at - 0.5) * width if inside else None)
     return found
 
@@ -234,14 +259,16 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         shape = Shape.of(agreed, p)
         sums = _session(net, study, record, shape)
         await sums.open()
-        await booked.settle_exact(net, island.chosen(shape.numbers))
+        await booked.settle_exact(
+            net, Read(island.chosen(shape.numbers), list(_codes(island, shape).values()))
+        )
         counts = await net.compute(count, island, shape)
-        await sums.contribute("counts", fixedpoint.encode(counts, contributors=len(islands)))
+        await sums.contribute("counts", encoded(counts, len(islands), "the counts"))
         centres = await net.receive(Centres, server)
         checked.check_floats(centres.values, (len(shape.numbers),), "means", server)
         await compare(net, "the means", centres.values, islands)
         found = await net.compute(products, island, shape.numbers, centres.values)
-        await sums.contribute("products", fixedpoint.encode(found, contributors=len(islands)))
+        await sums.contribute("products", encoded(found, len(islands), "the products"))
         await sums.close()
     return await _released(net, study)
 
@@ -255,7 +282,9 @@ async def server(net: Network, study: Study, own: Own, record: Record) -> Learne
     sums = _session(net, study, record, shape)
     await sums.open()
     parts = shape.apart(fixedpoint.decode(await sums.total("counts", shape.first)))
-    centre = parts["total"] / np.maximum(parts["present"], 1.0)
+    # The mean of very few values is nearly one of them, so nobody is told it.
+    many = parts["present"] >= max(p.min_count, 1)
+    centre = np.where(many, parts["total"] / np.maximum(parts["present"], 1.0), 0.0)
     await net.broadcast(islands, Centres(centre))
     second = fixedpoint.decode(await sums.total("products", shape.second))
     found = await net.compute(described, shape, parts, second, centre, p)
@@ -288,7 +317,9 @@ def learns(study: Study) -> list[Disclosure]:
     said = [
         Disclosure(PROVIDER, f"the columns of all islands{levels}", (AgreedFields,)),
         Disclosure(PROVIDER, method.contributors_see, (*method.to_contributors, *method.to_adder)),
-        Disclosure(PROVIDER, "the mean of each column over all islands", (Centres,)),
+        Disclosure(
+            PROVIDER, "the mean of each column over all islands, unless it has few values", (Centres,)
+        ),
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(SERVER, "each island's column names" + levels.replace(", and", ", with"), (Fields,)),
         Disclosure(
@@ -301,6 +332,16 @@ def learns(study: Study) -> list[Disclosure]:
     for role in (PROVIDER, CONSUMER):
         if any(address.role == role for address in study.receivers("description")):
             said.append(Disclosure(role, OUTPUTS["description"].words, (Description,)))
+    if len(study.who(PROVIDER)) == 2:
+        also = (
+            "and the description, " if any(a.role == PROVIDER for a in study.receivers("description")) else ""
+        )
+        said.append(
+            Disclosure(
+                PROVIDER,
+                f"with two providers: from the means {also}less its own rows, those of the other alone",
+            )
+        )
     return said
 
 
@@ -324,6 +365,7 @@ def expect(study: Study, d: int) -> Expectation:
 def check(study: Study) -> None:
     p = study.read_parameters(DescribeParameters)
     fields.check_fields(p, False)
+    check_stays(study)
     if p.special:
         raise StudyError("a description has no target, weights or offset", path=("parameters",))
     for name, (low, high) in p.ranges.items():
@@ -336,8 +378,10 @@ def check(study: Study) -> None:
             raise StudyError(
                 "tables name two different columns with categories", path=("parameters", "tables")
             )
-    if p.bins < 1 or p.min_count < 1:
-        raise StudyError("bins and min_count must be 1 or more", path=("parameters",))
+    if not 1 <= p.bins <= MAX_BINS:
+        raise StudyError(f"bins must be 1 to {MAX_BINS:,}", path=("parameters", "bins"))
+    if p.min_count < 1:
+        raise StudyError("min_count must be 1 or more", path=("parameters", "min_count"))
 
 
 PROTOCOL = Protocol(

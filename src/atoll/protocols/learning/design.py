@@ -7,14 +7,14 @@ that is large beside its deviations, and the model is the same: coefficients are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from atoll.codec import Message
-from atoll.data.island import BLOCK_BYTES, Island, Matrix
+from atoll.data.island import BLOCK_BYTES, Chosen, Island, Matrix
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError
 from atoll.protocols import checked
@@ -81,6 +81,21 @@ def check_units(told: Units, length: int, own_rows: int, server: Address) -> Non
         raise checked.refuse(server, f"{told.n} as the number of all rows to one who has {own_rows} of them")
 
 
+class Read(NamedTuple):
+    """Everything that is read of a table: numbers, and the places of categories and classes."""
+
+    table: Chosen
+    places: Sequence[np.ndarray[Any, Any]]
+
+    def blocks(self) -> Iterator[Matrix]:
+        """All rows, so many at a time."""
+        at = 0
+        for block in self.table.blocks():
+            part = slice(at, at + len(block))
+            yield np.column_stack([block, *(place[part] for place in self.places)])
+            at += len(block)
+
+
 class Design:
     """One island's rows for one model."""
 
@@ -109,6 +124,8 @@ class Design:
         read = [*self.numbers, *(name for name in p.special if self._labels is None or name != p.target)]
         self.table = island.chosen(read)
         """Everything that is read as numbers."""
+        places = [place for place, _ in self._groups] + ([] if self._labels is None else [self._labels])
+        self.read = Read(self.table, places)
 
     @property
     def width(self) -> int:

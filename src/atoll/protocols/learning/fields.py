@@ -81,6 +81,11 @@ def check_fields(p: FieldParameters, classifies: bool) -> None:
         ),
         (
             "categorical",
+            bool(set(p.special) & set(p.categorical)),
+            "categorical names the target, weights or offset",
+        ),
+        (
+            "categorical",
             p.columns is not None and not set(p.categorical) <= set(p.columns),
             "categorical names a column that is not among columns",
         ),
@@ -100,7 +105,7 @@ def check_fields(p: FieldParameters, classifies: bool) -> None:
 def own_fields(island: Island, p: FieldParameters, classes: bool) -> Fields:
     """What this island tells: columns that exist and hold what they must, and levels."""
     asked = p.columns if p.columns is not None else tuple(c for c in island.columns if c not in p.special)
-    missing = [name for name in (*asked, *p.special) if name not in island.columns]
+    missing = [name for name in (*asked, *p.special, *p.categorical) if name not in island.columns]
     if missing:
         raise SchemaError(
             f"{island.name}: there is no column {missing[0]!r}, which the study uses",
@@ -167,6 +172,12 @@ def agree(told: Mapping[str, Fields], p: FieldParameters) -> AgreedFields:
     for fields in told.values():
         for name in levels:
             levels[name] |= set(fields.levels.get(name, ()))
+    for name, found in levels.items():
+        if len(found) > MAX_LEVELS:
+            raise SchemaError(
+                f"column {name!r} holds {len(found):,} different values on all islands: that is no category",
+                hint="leave the column out, group its values, or name its levels in the study",
+            )
     joint = {name: tuple(sorted_levels(found)) for name, found in levels.items()}
     return AgreedFields(reference.names, reference.named, joint | dict(p.levels))
 
@@ -181,6 +192,8 @@ def check_agreed(agreed: AgreedFields, own: Fields, p: FieldParameters, island: 
     for name, levels in agreed.levels.items():
         if name in p.levels and levels != p.levels[name]:
             raise _distrusted(f"{server} sent {island} other levels of {name!r} than the study says")
+        if name not in p.levels and len(levels) > MAX_LEVELS:
+            raise _distrusted(f"{server} sent {island} {len(levels):,} levels of {name!r}")
         if not set(own.levels.get(name, ())) <= set(levels) or len(set(levels)) < len(levels):
             raise _distrusted(f"{server} leaves out levels of {name!r} that {island} has")
 

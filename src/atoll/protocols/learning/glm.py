@@ -58,12 +58,17 @@ class GLM(Task):
         p: GLMParameters = setting.parameters
         self.family, self.link = family_of(p.family), link_of(p.family, p.link)
         self.longest = setting.width * (setting.width + 1) // 2 + setting.width + _FACTS
+        self.point_length = setting.width + 3
         self._best: tuple[Matrix, _Sums] | None = None
         self._step: Matrix | None = None
         self._part, self._iterations = 1.0, 0
         self._settled = False
 
     # ---- islands ----
+
+    def is_point(self, point: Matrix) -> bool:
+        first, phi = point[-1], point[-2]
+        return bool(first == 1.0 or (first == 0.0 and phi > 0.0))
 
     def check_rows(self, rows: Rows, island: str) -> None:
         wrong = ~self.family.is_response(rows.y)
@@ -273,8 +278,9 @@ PROTOCOL = protocol(
         analysis="regression",
         parameters=GLMParameters,
         task=GLM,
-        opened="the number of rows, sums and squares of every column, and in every step the deviance, the "
-        "score and the information matrix",
+        opened="the number of rows used and left out, sums and squares of every column, and in every step "
+        "the score and the information matrix, deviance, Pearson's chi-squared and likelihood, how many rows "
+        "are fitted with certainty or not at all, and the same of a model of the intercept alone",
         sums=lambda p, d: (8, (d + p.fit_intercept) * (d + p.fit_intercept + 3) // 2 + _FACTS),
         check=_check,
     )

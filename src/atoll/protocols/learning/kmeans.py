@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from atoll.data.island import Matrix
-from atoll.errors import ParameterError, StudyError
+from atoll.errors import DataError, ParameterError, StudyError
 from atoll.protocols.learning.design import Rows, Survey
 from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol
 from atoll.protocols.learning.task import Found, Setting, Task
@@ -30,8 +30,16 @@ class KMeans(Task):
         super().__init__(setting, survey)
         self.k, self.d = setting.parameters.n_clusters, len(setting.terms)
         self.longest = self.k * (self.d + 1) + 2
+        self.point_length = 2 * self.k * self.d + 1
         self.iterations = 0
         self.inertia = np.inf
+
+    @property
+    def coefficients(self) -> int:
+        return max(int(self.k), self.d)
+
+    def is_point(self, point: Matrix) -> bool:
+        return bool(point[-1] in (0.0, 1.0))
 
     def _own(self, X: Matrix) -> Matrix:
         """Rows from the common centre, in the columns' own units: distances must not know others."""
@@ -52,6 +60,11 @@ class KMeans(Task):
         p: KMeansParameters = self.setting.parameters
         centre = self.setting.units.centre[:-1]
         if p.init is not None:
+            if any(len(row) != self.d for row in p.init):
+                raise DataError(
+                    f"init has centres of {len(p.init[0])} numbers for {self.d} columns",
+                    hint="one number for each column, in the order of columns = [...]",
+                )
             self.centres = np.array(p.init) - centre
         else:
             mean = self.survey.total[:-1] / self.survey.n
@@ -103,6 +116,14 @@ def _check(study: Study) -> None:
         raise StudyError(
             f"init has {len(p.init)} centres for {p.n_clusters} clusters", path=("parameters", "init")
         )
+    if p.init is not None and not all(len(row) == len(p.init[0]) for row in p.init):
+        raise StudyError("init has centres of different lengths", path=("parameters", "init"))
+    if p.init is not None and not np.isfinite(np.array(p.init)).all():
+        raise StudyError("init holds a number that is not finite", path=("parameters", "init"))
+    if p.categorical:
+        raise StudyError(
+            "k-means takes numbers only: a category has no mean", path=("parameters", "categorical")
+        )
     if p.target is not None or p.weights is not None or p.offset is not None:
         raise StudyError("clusters have no target, weights or offset", path=("parameters",))
 
@@ -114,9 +135,11 @@ PROTOCOL = protocol(
         analysis="clusters",
         parameters=KMeansParameters,
         task=KMeans,
-        opened="the number of rows, sums and squares of every column, and in every step each cluster's sum "
-        "and number of rows, and the summed distance",
+        opened="the number of rows used and left out, sums and squares of every column, and in every step "
+        "each cluster's sum and number of rows (a cluster of one row is that row), the summed distance, and "
+        "how many rows changed their cluster",
         sums=lambda p, d: (12, p.n_clusters * (d + 1) + 2),
+        needs_target=False,
         intercept=lambda _: False,
         recentres=lambda _: True,
         check=_check,

@@ -15,7 +15,7 @@ from atoll.data.island import Matrix
 from atoll.errors import ParameterError
 from atoll.protocols.learning import normal
 from atoll.protocols.learning.design import Rows, Survey
-from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol
+from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol, refuse_offset
 from atoll.protocols.learning.task import Found, Setting, Task
 from atoll.study.model import Study
 
@@ -35,6 +35,7 @@ class LeastSquares(Task):
         super().__init__(setting, survey)
         wide = setting.width + 1
         self.longest = wide * (wide + 1) // 2 + 1
+        self.point_length = 1
 
     def local(self, rows: Rows, point: Matrix) -> Matrix:
         del point
@@ -122,6 +123,7 @@ class LeastSquares(Task):
 
 def _check(study: Study) -> None:
     p = study.read_parameters(LeastSquaresParameters)
+    refuse_offset(p.offset, "GLM with the family gaussian has one")
     if not p.alpha >= 0.0 or not np.isfinite(p.alpha):
         raise ParameterError(f"alpha={p.alpha!r} must be 0 or more", option="alpha")
 
@@ -133,8 +135,10 @@ PROTOCOL = protocol(
         analysis="regression",
         parameters=LeastSquaresParameters,
         task=LeastSquares,
-        opened="the number of rows, and the sums and products of all columns and the target",
+        opened="the number of rows used and left out, and the sums, squares and products of all columns and "
+        "the target",
         sums=lambda p, d: (1, (d + p.fit_intercept + 1) * (d + p.fit_intercept + 2) // 2 + 1),
+        goes_on=False,
         check=_check,
     )
 )

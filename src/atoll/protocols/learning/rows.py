@@ -22,7 +22,7 @@ import numpy as np
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Matrix
-from atoll.errors import DataError, MessageError
+from atoll.errors import DataError, MessageError, ParameterError, RunError, StudyError
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
@@ -40,12 +40,15 @@ from atoll.protocols.learning.design import (
 from atoll.protocols.learning.fields import AgreedFields, FieldParameters, Fields
 from atoll.protocols.learning.task import Found, Setting, Task
 from atoll.protocols.own import Own
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 PROVIDER, SERVER, CONSUMER = "provider", "server", "consumer"
 _EVERYONE = (PROVIDER, SERVER, CONSUMER)
 
 SURVEY_ROUND = "survey"
+MAX_SUM = 1 << 26
+"""The most numbers in one sum: about 5,700 columns that all meet each other."""
 
 
 class RowsParameters(FieldParameters, frozen=True):
@@ -107,10 +110,13 @@ class Kind:
     sums: Callable[[Any, int], tuple[int, int]]
     """From parameters and columns: how many points to expect, and the length of a sum there."""
     classifies: bool = False
+    needs_target: bool = True
     intercept: Callable[[Any], bool] = lambda p: bool(p.fit_intercept)
     """Whether the design has a column of ones."""
     recentres: Callable[[Any], bool] = lambda p: bool(p.fit_intercept)
     """Whether columns may be measured from another centre than zero."""
+    goes_on: bool = True
+    """Whether the number of points is known only afterwards."""
     check: Callable[[Study], None] = lambda _: None
 
 
@@ -135,7 +141,8 @@ def protocol(kind: Kind) -> Protocol:
         adversary="Everyone follows the protocol but keeps what they see; "
         "the server colludes with no provider.",
         expect=lambda study, d: _expect(kind, study, d),
-        further=lambda study, d: _further(kind, study, d),
+        steps=(lambda study, d: _steps(kind, study, d)) if kind.goes_on else None,
+        further=(lambda study, d: _further(kind, study, d)) if kind.goes_on else None,
         check=lambda study: _check(kind, study),
     )
 
@@ -151,14 +158,14 @@ async def _provider(kind: Kind, net: Network, study: Study, own: Own, record: Re
         survey = await net.compute(design.survey)
         sums = _session(net, study, record, _longest(kind, p, agreed, design.terms))
         await sums.open()
-        await booked.settle_exact(net, design.table)
-        await sums.contribute(SURVEY_ROUND, _encoded(survey, len(islands), SURVEY_ROUND))
+        await booked.settle_exact(net, design.read)
+        await sums.contribute(SURVEY_ROUND, encoded(survey, len(islands), SURVEY_ROUND))
         told = await net.receive(Units, server)
         check_units(told, len(design.terms) + 1, round(survey[0]), server)
-        _refuse_few_rows(told.n, design.width, own.table.name)
+        task = kind.task(_setting(kind, p, agreed, design.terms, told), None)
+        _refuse_few_rows(told.n, task.coefficients, own.table.name)
         await compare(net, "the number of rows and the units", (told.n, told.centre, told.unit), islands)
         design.units = told
-        task = kind.task(_setting(kind, p, agreed, design.terms, told), None)
         await net.compute(_check_responses, task, design)
         await _follow(net, study, task, design, sums)
         await sums.close()
@@ -177,9 +184,11 @@ async def _follow(net: Network, study: Study, task: Task, design: Design, sums: 
             return
         if step == _most_points(p):
             raise checked.refuse(server, "more points than the study allows")
-        checked.check_floats(point.values, point.values.shape, "a point", server)
+        checked.check_floats(point.values, (task.point_length,), "a point", server)
+        if not task.is_point(point.values):
+            raise checked.refuse(server, "a point that cannot be one of this task")
         total = await net.compute(_local_sums, task, design, point.values)
-        await sums.contribute(f"point {step}", _encoded(total, len(islands), f"point {step}"))
+        await sums.contribute(f"point {step}", encoded(total, len(islands), f"point {step}"))
 
 
 async def _server(kind: Kind, net: Network, study: Study, own: Own, record: Record) -> Learned:
@@ -192,11 +201,11 @@ async def _server(kind: Kind, net: Network, study: Study, own: Own, record: Reco
     await sums.open()
     values = fixedpoint.decode(await sums.total(SURVEY_ROUND, _survey_length(len(terms))))
     survey = _survey(values)
-    _refuse_few_rows(survey.n, len(terms) + kind.intercept(p), "the islands together")
     measured = np.append(measured_terms(agreed, p), not kind.classifies)
     common = units(survey, measured, kind.recentres(p))
-    await net.broadcast(islands, common)
     task = kind.task(_setting(kind, p, agreed, terms, common), survey)
+    _refuse_few_rows(survey.n, task.coefficients, "the islands together")
+    await net.broadcast(islands, common)
     await _lead(net, study, task, sums)
     found = task.found()
     count = Count(survey.n, survey.dropped, tuple(address.party for address in islands))
@@ -211,6 +220,11 @@ async def _lead(net: Network, study: Study, task: Task, sums: Any) -> None:
     islands, step = study.who(PROVIDER), 0
     point: Matrix | None = task.start()
     while point is not None:
+        if step == _most_points(task.setting.parameters):
+            raise RunError(
+                f"the fit did not settle within {step} sums, which is all that providers answer",
+                hint="a larger max_iter; or rescale the columns",
+            )
         await net.broadcast(islands, Point(step, point))
         total = fixedpoint.decode(await sums.total(f"point {step}", task.longest))
         point = await net.compute(task.advance, total)
@@ -235,14 +249,26 @@ async def _release(net: Network, study: Study, found: Found, count: Count) -> No
 async def _released(net: Network, study: Study) -> Learned:
     server, known = study.the(SERVER), dict[str, Any]()
     if study.releases("model", net.me):
-        known["model"] = (await net.receive(Model, server)).values
+        known["model"] = _checked_values(await net.receive(Model, server), "a model", server)
     if study.releases("fit", net.me):
-        known["fit"] = (await net.receive(Fit, server)).values
+        known["fit"] = _checked_values(await net.receive(Fit, server), "a fit", server)
     if study.releases("n_samples", net.me):
         count = await net.receive(Count, server)
-        checked.check_islands(count.islands, study.who(PROVIDER), 1, server)
+        checked.check_islands(count.islands, study.who(PROVIDER), len(study.who(PROVIDER)), server)
+        if not (0 < count.n_samples < checked.MAX_ROWS and 0 <= count.n_dropped < checked.MAX_ROWS):
+            raise checked.refuse(server, "numbers of rows that cannot be")
         known |= {"n_samples": count.n_samples, "n_dropped": count.n_dropped, "islands": count.islands}
     return learned(study, net.me, OUTPUTS, known)
+
+
+def _checked_values(message: Model | Fit, what: str, server: Address) -> dict[str, Any]:
+    """Finite numbers, whatever they are called: a reader of results never meets NaN."""
+    for value in message.values.values():
+        if isinstance(value, np.ndarray):
+            checked.check_floats(value, value.shape, what, server)
+        elif isinstance(value, float):
+            checked.check_number(value, what, server)
+    return message.values
 
 
 # ---- what the roles share ----
@@ -266,7 +292,13 @@ def _setting(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...], c
 def _longest(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -> int:
     blank = Units(1, np.zeros(len(terms) + 1), np.ones(len(terms) + 1))
     task = kind.task(_setting(kind, p, agreed, terms, blank), None)
-    return max(_survey_length(len(terms)), task.longest)
+    longest = max(_survey_length(len(terms)), task.longest)
+    if longest > MAX_SUM:
+        raise DataError(
+            f"{len(terms)} columns would need sums of {longest:,} numbers; {MAX_SUM:,} are the most",
+            hint="use fewer columns, or join levels and classes",
+        )
+    return longest
 
 
 def _survey_length(terms: int) -> int:
@@ -284,7 +316,8 @@ def _session(net: Network, study: Study, record: Record, longest: int) -> secure
     )
 
 
-def _encoded(values: Matrix, contributors: int, what: str) -> fixedpoint.Limbs:
+def encoded(values: Matrix, contributors: int, what: str) -> fixedpoint.Limbs:
+    """Numbers on the grid of a sum, where they are numbers."""
     if not np.isfinite(values).all():
         raise DataError(f"the sums of {what} exceed a double's range", hint="rescale the columns")
     return fixedpoint.encode(values, contributors=contributors)
@@ -337,8 +370,29 @@ def _learns(kind: Kind, study: Study) -> list[Disclosure]:
         for role in (PROVIDER, CONSUMER):
             if any(address.role == role for address in study.receivers(output)):
                 said.append(Disclosure(role, words, (kind_of,)))
-    if len(study.who(PROVIDER)) == 2:
-        said.append(Disclosure(PROVIDER, "with two providers: each learns the other's number of rows"))
+    return said + _between_two(study)
+
+
+def _between_two(study: Study) -> list[Disclosure]:
+    """With two providers, whatever one knows of both is, less its own, about the other alone."""
+    if len(study.who(PROVIDER)) != 2:
+        return []
+    said = [
+        Disclosure(
+            PROVIDER,
+            "with two providers: each learns the other's number of rows, and from means and the model of "
+            "every step, less its own rows, figures of the other's rows alone",
+        )
+    ]
+    owners = {address.party for address in study.who(PROVIDER)}
+    if any(address.party in owners for address in study.receivers("fit")):
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "with two providers: from the released fit, less its own rows, the products of the other's "
+                "columns",
+            )
+        )
     return said
 
 
@@ -361,6 +415,11 @@ def _expect(kind: Kind, study: Study, d: int, more: int = 0) -> Expectation:
     )
 
 
+def _steps(kind: Kind, study: Study, d: int) -> int:
+    points, _ = kind.sums(study.read_parameters(kind.parameters), d)
+    return points
+
+
 def _further(kind: Kind, study: Study, d: int) -> Expectation:
     """What one step more costs."""
     usual, longer = _expect(kind, study, d), _expect(kind, study, d, 1)
@@ -370,7 +429,35 @@ def _further(kind: Kind, study: Study, d: int) -> Expectation:
 def _check(kind: Kind, study: Study) -> None:
     p = study.read_parameters(kind.parameters)
     fields.check_fields(p, kind.classifies)
+    check_stays(study)
+    if kind.needs_target and p.target is None:
+        raise StudyError(
+            f"{kind.name} needs a target: the column that is to be explained",
+            hint='target = "..." in a study file; fit(islands, target="...") or fit(tables, targets)',
+            path=("parameters", "target"),
+        )
+    if p.max_iter < 1:
+        raise ParameterError(f"max_iter={p.max_iter} must be 1 or more", option="max_iter")
+    tol = getattr(p, "tol", 0.0)
+    if not (0.0 <= tol < 1.0):
+        raise ParameterError(f"tol={tol!r} must be 0 or more, and below 1", option="tol")
     kind.check(study)
+
+
+def check_stays(study: Study) -> None:
+    """All sums are over the same rows: if an island left, two of them would differ by its own."""
+    if secure_sums.may_leave(study):
+        raise StudyError(
+            f"{study.protocol} adds several times over the same rows: no island can leave in between",
+            hint="dropouts = 0",
+            path=("sum", "dropouts"),
+        )
+
+
+def refuse_offset(offset: str | None, instead: str) -> None:
+    """An offset that a model would not use is no small matter: its coefficients mean something else."""
+    if offset is not None:
+        raise StudyError("this model has no offset", hint=instead, path=("parameters", "offset"))
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:

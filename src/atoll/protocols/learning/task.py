@@ -14,7 +14,6 @@ import numpy as np
 
 from atoll.data.island import Matrix
 from atoll.protocols.learning.design import INTERCEPT, Rows, Survey, Units
-from atoll.study.model import Parameters
 
 
 class Setting(NamedTuple):
@@ -59,10 +58,10 @@ class Found(NamedTuple):
 
 
 class Task(ABC):
-    """One task. ``longest``: the most numbers that one sum has."""
+    """One task. ``longest``: the numbers of a sum; ``point_length``: those of a point."""
 
-    parameters: type[Parameters]
     longest: int
+    point_length: int
 
     def __init__(self, setting: Setting, survey: Survey | None = None) -> None:
         self.setting = setting
@@ -84,6 +83,16 @@ class Task(ABC):
     @abstractmethod
     def found(self) -> Found:
         """The result, after the end."""
+
+    @property
+    def coefficients(self) -> int:
+        """How many numbers the rows decide: with no more rows than these a model says what rows hold."""
+        return self.setting.width
+
+    def is_point(self, point: Matrix) -> bool:
+        """Whether finite numbers of the right length can be a point: switches are 0 or 1, scales positive."""
+        del point
+        return True
 
     def check_rows(self, rows: Rows, island: str) -> None:
         """Refuse responses that cannot be; nothing by default."""

@@ -4,6 +4,7 @@
 - :mod:`pca`: principal component analysis
 - :mod:`sum`: a secure sum
 - :mod:`learning`: regressions, classifiers and clusters
+- :mod:`description`: a joint "Table 1"
 
 A package brings a renderer as an entry point of ``atoll.analyses``, named for its analysis.
 """
@@ -23,6 +24,7 @@ RENDERERS: Registry[type[Analysis]] = Registry(
         "regression": "atoll.report.analyses.learning:Regression",
         "classification": "atoll.report.analyses.learning:Classification",
         "clusters": "atoll.report.analyses.learning:Clusters",
+        "description": "atoll.report.analyses.description:Description",
     },
 )
 """By the name of the analysis."""

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _FEW_ROWS = 10
 """Rows for each coefficient below which a model says much about single rows."""
 
+_FEW_IN_CLUSTER = 5
+"""Rows of a cluster below which its centre is nearly a row."""
+
 
 class _Learned(Analysis):
     """What all models share."""
@@ -128,6 +131,23 @@ class Clusters(_Learned):
     """Centres, and how many rows each cluster has."""
 
     words = "a search for clusters (k-means)"
+
+    def about_records(self, review: Review) -> str:
+        del review
+        return (
+            "Only sums over all rows of all islands are opened, one for each cluster. A cluster of a single "
+            "row is that row: its centre then tells every provider and the server what the row holds."
+        )
+
+    def warnings(self, finished: Any) -> list[str]:
+        result = finished.result
+        if "fit" not in result:
+            return []
+        small = [int(count) for count in result["fit"]["counts"] if 0 < count < _FEW_IN_CLUSTER]
+        if not small:
+            return []
+        said = f"{len(small)} cluster(s) have fewer than {_FEW_IN_CLUSTER} rows: their centres are nearly "
+        return [f"{said}single rows; pass them on with care, or use fewer clusters"]
 
     def tables(self, result: Result) -> list[Table]:
         if "fit" not in result:

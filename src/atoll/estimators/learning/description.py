@@ -34,7 +34,7 @@ class Description:
         for i, q in enumerate(QUANTILES):
             told = {name: found[i] for name, found in values["quantiles"].items()}
             if told:
-                self.numbers[f"{q:.0%}"] = [told.get(name) for name in names]
+                self.numbers[f"{q:.0%}"] = np.array([told.get(name) for name in names], dtype=np.float64)
         self.correlation = pd.DataFrame(np.asarray(values["correlation"]), index=names, columns=names)
         self.levels = {name: _levels(found) for name, found in values["levels"].items()}
         self.tables = {

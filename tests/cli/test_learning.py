@@ -41,6 +41,12 @@ role = "consumer"
 data = {{ north = "north.csv", south = "south.csv", west = "west.csv" }}
 """
 MODEL = 'model = ["provider", "consumer"]\nfit = ["consumer"]\nn_samples = ["consumer"]'
+DESCRIBED = """\
+columns = ["age", "dose", "sex", "ward"]
+categorical = ["sex", "ward"]
+ranges = { age = [0.0, 120.0] }
+tables = [["sex", "ward"]]
+"""
 KINDS = {
     "glm": (
         "regression",
@@ -51,8 +57,7 @@ KINDS = {
     "kmeans": ("clusters", 'n_clusters = 2\ncolumns = ["age", "dose"]'),
     "describe": (
         "description",
-        'columns = ["age", "dose", "sex", "ward"]\ncategorical = ["sex", "ward"]\n'
-        'ranges = { age = [0.0, 120.0] }\ntables = [["sex", "ward"]]',
+        DESCRIBED,
     ),
 }
 STEPPED = {"glm", "classifier", "kmeans"}

@@ -35,7 +35,7 @@ from atoll.secure_sums.lattice import AddedInputs, OpeningShare
 from atoll.study.address import Address
 from atoll.study.model import Party
 
-ROWS = np.random.default_rng(11).normal(size=(60, 6)) * [9, 6, 4, 2, 1, 1]
+ROWS = np.random.default_rng(11).normal(size=(120, 6)) * [9, 6, 4, 2, 1, 1]
 
 FORMS: dict[str, tuple[dict[str, Any], Callable[[], dict[str, np.ndarray]]]] = {
     "columns": (
@@ -44,15 +44,15 @@ FORMS: dict[str, tuple[dict[str, Any], Callable[[], dict[str, np.ndarray]]]] = {
     ),
     "standardised": (
         {"standardize": True, "bounds": 64.0},
-        lambda: {"north": ROWS[:20], "south": ROWS[20:40], "west": ROWS[40:]},
+        lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
     ),
     "private": (
         {"epsilon": 5.0, "delta": 1e-5, "row_norm": 20.0},
-        lambda: {"north": ROWS[:20], "south": ROWS[20:40], "west": ROWS[40:]},
+        lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
     ),
     "strict": (
         {"recipe": "strict", "bounds": 64.0},
-        lambda: {"north": ROWS[:20], "south": ROWS[20:40], "west": ROWS[40:]},
+        lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
     ),
 }
 

@@ -400,14 +400,14 @@ def expect(study: Study, d: int) -> Expectation:
     models, counts = consumers["components"], consumers["n_samples"]
     scores = consumers["scores"] * (M + bool(may_leave(study)))
     variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
-    released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
+    released_bytes = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
     released = models + variances + counts + scores
     compared = 2 if p.columns is None else 1  # columns, unless the study names them; the joint mean
     told = compared * comparisons(M)
     return Expectation(
         messages=3 * M + cost.messages + told + transfers + released,
         bytes_per_provider=names + cost.bytes_per_contributor + told // M * COMPARISON_BYTES,
-        bytes_total=cost.bytes_total + M * names + told * COMPARISON_BYTES + from_server + released,
+        bytes_total=cost.bytes_total + M * names + told * COMPARISON_BYTES + from_server + released_bytes,
         memory_server=8 * fixedpoint.BYTES_PER_VALUE * d * (d + 1) // 2 + 4 * 8 * d * d,
         rounds=3 + cost.rounds + compared + bool(transfers or released) + bool(scores),
     )

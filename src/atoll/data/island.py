@@ -87,8 +87,11 @@ class Island:
     ) -> Island:
         """A two-dimensional array; columns are x0, x1, ... unless named."""
         table = _as_table(array, name)
-        if columns is not None and len(columns) != table.shape[1]:
-            raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
+        if columns is not None:
+            columns = [str(column) for column in columns]
+            if len(columns) != table.shape[1]:
+                raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
+            check_header(columns, "the array", name)
         return cls(table, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
@@ -106,7 +109,12 @@ class Island:
             frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
         if not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
-        columns = [str(column) for column in frame.columns]
+        written = [str(column) for column in frame.columns]
+        columns = without_index(written)
+        check_header(columns, "the frame", name)
+        if len(columns) < len(written):
+            frame = frame.iloc[:, 1:]
+            warn_of_index("the frame", name)
         return cls(frame, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
@@ -144,10 +152,10 @@ class Island:
             raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
         written = reader.names(path, frame)
         columns = without_index(written)
-        check_header(columns, path, name)
+        check_header(columns, path.name, name)
         if len(columns) < len(written):
             frame = frame.iloc[:, 1:]
-            warn_of_index(path, name)
+            warn_of_index(path.name, name)
         island = cls(frame, name=name, columns=columns, source=path, identity=identity)
         island.reader = reader
         return island

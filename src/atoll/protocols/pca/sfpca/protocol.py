@@ -296,7 +296,7 @@ async def _find(
         )
         try:
             found = await steps.find(machine, inputs, public.k, recipe, public.noisy)  # Alg 1, l.2-7
-            digits.check_rank(study, public, found)
+            digits.check_spectrum(study, public, found)
             return recipe, machine, digits.smudged(machine, p, found)
         except CertificateRefused:
             # What was opened said so: was it what everybody's shares make?

@@ -103,7 +103,7 @@ def assert_underdetermined(C: Matrix, got: Outputs) -> None:
 def test_all_components_but_one_are_the_covariance_and_two_fewer_are_not() -> None:
     X = table(6)
     C = np.cov(X.T)
-    with pytest.raises(PrivacyError, match="n_components=5 of 6 columns .* say the whole joint covariance"):
+    with pytest.raises(PrivacyError, match=r"n_components=5 of 6 columns .* say the whole joint covariance"):
         atoll.PCA(5).fit(islands(X))
     at, below = (outputs_of(atoll.PCA(k, accept_determined=True).fit(islands(X))) for k in (5, 4))
     np.testing.assert_allclose(solve(at).rebuilt, C, rtol=1e-12, atol=1e-12)
@@ -115,7 +115,7 @@ def test_all_components_but_one_are_the_covariance_and_two_fewer_are_not() -> No
 def test_the_same_of_encrypted_pca() -> None:
     """With all digits released; nobody in the run ever saw the covariance."""
     X = table(5)
-    with pytest.raises(PrivacyError, match="n_components=4 of 5 columns .* say the whole joint covariance"):
+    with pytest.raises(PrivacyError, match=r"n_components=4 of 5 columns .* say the whole joint covariance"):
         atoll.PCA(4, protocol="sfpca", digits="full").fit(islands(X))
     options: dict[str, Any] = {"protocol": "sfpca", "digits": "full", "accept_determined": True}
     at, below = (outputs_of(atoll.PCA(k, **options).fit(islands(X))) for k in (4, 3))
@@ -130,7 +130,7 @@ def test_standardised_columns_are_said_by_fewer() -> None:
     X = table(6)
     R = np.corrcoef(X.T) * ROWS / (ROWS - 1)  # divided by n, as StandardScaler does; variances by n - 1
     for options in ({}, {"protocol": "sfpca"}):
-        with pytest.raises(PrivacyError, match="n_components=3 of 6 columns"):
+        with pytest.raises(PrivacyError, match=r"n_components=3 of 6 columns"):
             atoll.PCA(3, standardize=True, **options).fit(islands(X))
     for k in (3, 2):
         got = outputs_of(atoll.PCA(k, standardize=True, accept_determined=True).fit(islands(X)))
@@ -155,7 +155,7 @@ def test_an_island_with_columns_of_its_own_needs_as_many_components_as_the_other
         else:
             assert_underdetermined(C, got)
     assert determined.whole_line(Table(7, ROWS, own_columns=4), Given()) == 3
-    with pytest.raises(PrivacyError, match="n_components=3 of 7 columns .* say the whole joint covariance"):
+    with pytest.raises(PrivacyError, match=r"n_components=3 of 7 columns .* say the whole joint covariance"):
         atoll.PCA(3, protocol="sfpca", partition="vertical", digits=16).fit([X[:, :4], X[:, 4:]])
 
 

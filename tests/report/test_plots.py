@@ -66,9 +66,7 @@ def test_many_islands_and_many_classes_are_drawn_without_a_crowd_of_legends() ->
     assert picture.shape[0] < 2000
 
 
-def many(
-    islands: int, rows: int, classes: list[str]
-) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+def many(islands: int, rows: int, classes: list[str]) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
     draw = np.random.default_rng(0)
     scores = {f"the hospital of town {i}": draw.normal(size=(rows, 2)) for i in range(islands)}
     return scores, {name: [classes[j % len(classes)] for j in range(rows)] for name in scores}
@@ -164,7 +162,11 @@ def test_loadings_are_the_largest_entries_of_each_component() -> None:
     first, second = figure.axes
     bars = [bar.get_width() for bar in first.patches]  # type: ignore[attr-defined]
     assert bars[:3] == pytest.approx([-1.0, -0.9, 0.9])
-    assert [label.get_text() for label in first.get_yticklabels()][:3] == ["column 0", "column 1", "column 19"]
-    assert [label.get_text() for label in second.get_yticklabels()][0] == "column 19"
+    assert [label.get_text() for label in first.get_yticklabels()][:3] == [
+        "column 0",
+        "column 1",
+        "column 19",
+    ]
+    assert second.get_yticklabels()[0].get_text() == "column 19"
     assert figure.get_suptitle() == "wine: loadings (the largest 15 of 20 columns)"
     drawn(figure._repr_png_())

@@ -1,14 +1,15 @@
 """The names of a table's columns, checked before they leave: column names are sent to every party.
 
-A csv file without a header line has a person's row where names should be, whether Atoll reads it or pandas did
-before. So names that are numbers are refused, without being quoted. An index that a program wrote beside the
-table is left out.
+A csv file without a header line has a person's row where names should be, whether Atoll reads it or pandas
+did before. So names that are numbers are refused, without being quoted. An index that a program wrote beside
+the table is left out.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+
 from atoll.errors import DataError, DataWarning
 
 _INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")

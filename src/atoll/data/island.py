@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from atoll.data.headers import check_header, warn_of_index, without_index
 from atoll.data.readers import READERS, Reader, reader_of
-from atoll.errors import DataError, ParameterError
+from atoll.errors import DataError, ParameterError, several
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
@@ -346,12 +346,25 @@ def as_island(name: str, data: Any) -> Island:
     return Island.from_array(data, name=name)
 
 
+def _each(data: Mapping[Any, Any]) -> dict[str, Island]:
+    """Every island, or one error that names all that are wrong."""
+    islands, problems = {}, []
+    for name, value in data.items():
+        try:
+            islands[str(name)] = as_island(str(name), value)
+        except DataError as error:
+            problems.append(error)
+    if problems:
+        raise several(problems)
+    return islands
+
+
 def as_islands(data: Any) -> dict[str, Island]:
     """A list or a mapping of islands' data; a bare table is refused."""
     if isinstance(data, Mapping):
         if len({str(name) for name in data}) < len(data):
             raise ParameterError("two islands have the same name", hint="names are compared as text")
-        return {str(name): as_island(str(name), value) for name, value in data.items()}
+        return _each(data)
     if isinstance(data, list | tuple):
         return as_islands({f"island-{i}": value for i, value in enumerate(data)})
     raise ParameterError(

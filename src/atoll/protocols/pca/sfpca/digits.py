@@ -126,7 +126,9 @@ def check(study: Study) -> None:
     first = None if p.columns is None else determined.whole_line(Table(len(p.columns), _MANY), given(p))
     if p.n_components is None or (first is not None and p.n_components >= first):
         what = "correlation matrix" if p.standardize else "covariance"
-        which = f"{first} components or more of {len(p.columns)}" if p.standardize and p.columns else _NEARLY_ALL
+        which = (
+            f"{first} components or more of {len(p.columns)}" if p.standardize and p.columns else _NEARLY_ALL
+        )
         raise StudyError(
             f"{which} say the whole joint {what}",
             hint=determined.hint(0 if first is None else first - 1, whole=True),

@@ -93,7 +93,8 @@ OUTPUTS = {
         ("scores",),
         (PROVIDER,),
         PROVIDER,
-        "every row's projection, to the row's owner only; where islands hold columns, to those named",
+        "every row's projection, to the row's owner only; where islands hold columns, to those named (signs "
+        "are random in every run, the same for all islands, unless components are released too)",
     ),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"

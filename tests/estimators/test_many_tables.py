@@ -158,6 +158,15 @@ def test_a_label_is_no_feature(protocol: str) -> None:
     assert "ward" in pca.feature_names_in_
 
 
+def test_columns_of_arrays_are_called_by_their_places() -> None:
+    arrays = [ROWS[:90].to_numpy(), ROWS[90:].to_numpy()]
+    pca = atoll.PCA(1, label="x12")
+    projected = pca.fit_transform(arrays)
+    expected = sklearn.decomposition.PCA(1).fit(ROWS.to_numpy()[:, :12]).transform(ROWS.to_numpy()[:90, :12])
+    np.testing.assert_allclose(np.abs(projected[0]), np.abs(expected), atol=1e-8)
+    assert list(pca.feature_names_in_) == [f"x{i}" for i in range(12)]
+
+
 def test_columns_and_labels_that_cannot_be() -> None:
     for options, words in (
         ({"columns": "ash"}, "columns='ash' must be a list of names"),
@@ -268,8 +277,12 @@ def test_pictures_of_a_fitted_model() -> None:
 
 
 def test_pictures_of_what_stays_with_its_owners() -> None:
-    pca = atoll.PCA(2, protocol="sfpca", release="scores").fit(ISLANDS)
+    pca = atoll.PCA(2, protocol="sfpca", release="scores", whiten=True).set_output(transform="pandas")
+    projected = pca.fit_transform(ISLANDS)
+    np.testing.assert_allclose(pd.concat(projected.values()).std(), 1.0, atol=1e-6)
     (axes,) = pca.plot_projection(ISLANDS).axes
+    with pytest.raises(ParameterError, match="only the projections of the islands that were fitted"):
+        pca.plot_projection({"north": ROWS[:50]})
     assert sum(len(points.get_offsets()) for points in axes.collections) == len(ROWS)
     with pytest.raises(NotReleased, match="released to nobody"):
         pca.plot_loadings()

@@ -32,7 +32,20 @@ def test_every_public_name_option_and_method_is_on_it() -> None:
         assert f"## `atoll.{name}`" in page
     options = page.split("**Parameters**")[1].split("**Attributes**")[0]
     explained = set(re.findall(r"\w+", " ".join(re.findall(r"\*\*`(.*?)`\*\*", options))))
-    later = {"variant", "eigen", "key", "random_state"}  # one choice only, or explained with what they belong to
+    later = {
+        "variant",
+        "eigen",
+        "key",
+        "random_state",
+    }  # one choice only, or explained with what they belong to
     assert set(atoll.PCA().get_params()) - later <= explained
-    for method in ("fit", "transform", "fit_transform", "score", "get_covariance", "plot_scree", "to_sklearn"):
+    for method in (
+        "fit",
+        "transform",
+        "fit_transform",
+        "score",
+        "get_covariance",
+        "plot_scree",
+        "to_sklearn",
+    ):
         assert f"### `{method}(" in page

@@ -153,7 +153,7 @@ class Islands:
         return IslandByIsland(packed)
 
     def _contained(self, scores: Matrix, table: Island) -> Any:
-        if not hasattr(self, "components_"):  # no joint model that names could be of
+        if not hasattr(self, "n_components_"):  # no joint model that names could be of
             return scores
         made: Any = super().transform(Projected(scores))  # type: ignore[misc]
         if table.index is not None and hasattr(made, "set_axis"):

@@ -45,7 +45,10 @@ def column_parameters(
         raise ParameterError(f"the label {label!r} cannot be among the columns", hint="leave it out")
     vertical = estimator.partition == "vertical"
     _check_label(label, islands, everywhere=not vertical)
-    if columns is None and not labels:
+    named = all(table.named for table in islands.values())
+    if vertical and columns is None and not named:
+        raise ParameterError("a label needs columns with names", hint="hand in frames, or name the columns")
+    if columns is None and not (labels and named):
         tables = islands.values() if vertical else [next(iter(islands.values()))]
         columns = tuple(name for table in tables for name in table.columns if name != label)
     return ({} if columns is None else {"columns": columns}) | ({"label": label} if labels else {})

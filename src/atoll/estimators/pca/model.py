@@ -116,11 +116,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if not are_islands(islands):
             raise ParameterError("plot_projection needs the islands' tables", hint="plot_projection(islands)")
         tables = tables_of(islands)
-        own = getattr(self, "scores_", None)
-        # Without components there are the projections of the fit's own rows, and no others.
-        scores = own if own and not hasattr(self, "components_") else self._scores_of(tables)
+        scores = self._scores_of(tables) if hasattr(self, "components_") else self._own_scores(tables)
         return projection_figure(
-            dict(scores),
+            scores,
             self._title("every record's projection"),
             labels=labels_of(self, tables),
             label_name=self.label or "label",
@@ -130,6 +128,16 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def _scores_of(self, tables: Mapping[str, Any]) -> dict[str, Matrix]:
         projected = adapter_of(self.protocol).project(self, tables)
         return {name: self._whitened(scores) for name, scores in zip(tables, projected, strict=True)}
+
+    def _own_scores(self, tables: Mapping[str, Any]) -> dict[str, Matrix]:
+        """Without components there are the projections of the fit's own rows, and no others."""
+        own = {name: len(scores) for name, scores in self.scores_.items()}
+        if own != {name: table.n_rows for name, table in tables.items()}:
+            raise ParameterError(
+                "without components there are only the projections of the islands that were fitted",
+                hint="hand in the islands of the fit",
+            )
+        return {name: self._whitened(scores) for name, scores in self.scores_.items()}
 
     def _title(self, what: str) -> str:
         study = self.result_.study

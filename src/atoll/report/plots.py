@@ -248,7 +248,7 @@ def _legends(
         _legend(axes, _class_handles(classes, marks), _shortened(name), "lower left", 0.0)
 
 
-def _legend(axes: Axes, handles: Sequence[Line2D], title: str, place: str, height: float) -> Legend:
+def _legend(axes: Axes, handles: Sequence[Line2D], title: str, place: Any, height: float) -> Legend:
     return axes.legend(
         handles=handles,
         title=title,

@@ -28,7 +28,7 @@ print(pca.fit([X[:30], X[30:]]).n_components_)
 
 
 def watched(before: str = "", after: float = 0.3, **environment: str) -> str:
-    """What a terminal of 80 columns gets to see of a fit of a second or more, told of after ``after`` seconds."""
+    """What a terminal of 80 columns gets to see of a fit of a second or more."""
     master, slave = pty.openpty()
     known = {**os.environ, "COLUMNS": "80", "TERM": "xterm", **environment}
     command = [sys.executable, "-c", FIT.format(after=after, before=before)]

@@ -53,7 +53,9 @@ def watched(before: str = "", after: float = 0.3, **environment: str) -> str:
 def test_a_terminal_sees_a_line_that_is_gone_at_the_end() -> None:
     seen = watched()
     lines = [line for line in re.split(r"\r|\x1b\[K", seen) if line]
-    assert re.match(r"PCA: [\d.]+ (s|min), \d+ messages, [\d.]+ k?B; [\w-]+/\w+: ", lines[0]), seen
+    assert all(re.match(r"PCA: [\d.]+ (s|min), \d+ messages, [\d.]+ k?B", line) for line in lines), seen
+    # A busy machine may not have begun its first step when the first line is due.
+    assert any(re.search(r"B; [\w-]+/\w+: [a-z ]+", line) for line in lines), seen
     assert all(len(line) < 80 for line in lines)
     assert seen.endswith("\r\x1b[K")
 

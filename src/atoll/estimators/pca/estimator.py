@@ -184,9 +184,7 @@ class PCA(Islands, Model):
         self.secure_sum = secure_sum
         self.partition = partition
         self.standardize = standardize
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
+        self.epsilon, self.delta, self.row_norm = epsilon, delta, row_norm
         self.rows = rows
         self.neighbours = neighbours
         self.calibration = calibration
@@ -196,18 +194,14 @@ class PCA(Islands, Model):
         self.centre = centre
         self.dropouts = dropouts
         self.ledger = ledger
-        self.variant = variant
-        self.recipe = recipe
-        self.eigen = eigen
+        self.variant, self.recipe, self.eigen = variant, recipe, eigen
         self.release = release
         self.key = key
         self.bounds = bounds
         self.mix = mix
         self.digits = digits
         self.accept_determined = accept_determined
-        self.columns = columns
-        self.label = label
-        self.whiten = whiten
+        self.columns, self.label, self.whiten = columns, label, whiten
         self.random_state = random_state
         self.engine = engine
 

@@ -159,10 +159,16 @@ def example(body: list[str]) -> list[str]:
     block = []
     for line in body:
         if line.startswith((">>> ", "... ")):
+            if block and _imports(block[-1]) and not _imports(line[4:]):
+                block.append("")  # as the formatter has it
             block.append(line[4:])
         elif line:
             block.append(f"# {line}")
     return ["", "```python", *block, "```", ""]
+
+
+def _imports(line: str) -> bool:
+    return line.startswith(("import ", "from "))
 
 
 def plain(line: str) -> str:

@@ -121,6 +121,7 @@ class _Line(threading.Thread):
         who, _, step = what.partition(": ")
         cost = list(self._cost.roles.values())  # the run goes on adding to it
         messages, sent = sum(c.messages_sent for c in cost), sum(c.bytes_sent for c in cost)
-        now = f"; {who}: {plain(step)}" if step else ""
+        # A message on its way is named by its kind, which says nothing to a user.
+        now = f"; {who}: {'send a message' if step[0].isupper() else plain(step)}" if step else ""
         took = duration(time.monotonic() - self._began)
         return f"{self._title}: {took}, {messages:,} messages, {size(sent)}{now}"

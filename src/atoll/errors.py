@@ -22,7 +22,7 @@ AtollError                      exit 1
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -140,6 +140,20 @@ class DataWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A study runs as asked, but discloses more than its user may expect."""
+
+
+def several(problems: Sequence[DataError]) -> DataError:
+    """The one error for tables of several islands: every problem is named, with the first one's hint."""
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    kind = SchemaError if all(isinstance(problem, SchemaError) for problem in problems) else DataError
+    said = "; ".join(problem.message for problem in problems[:_SHOWN])
+    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return kind(f"{len(problems)} islands have problems: {said}{more}", hint=first.hint)
+
+
+_SHOWN = 10
 
 
 def one_of(given: str, known: Iterable[str], what: str = "one of") -> str:

@@ -35,6 +35,7 @@ PRIVACY_OPTIONS: Constraints = {
 }
 """The options of a differentially private release."""
 
+CUT_ROWS = "cut rows"
 _PAPER_NOISE = ("gaussian", "laplace", "wishart")
 
 
@@ -82,7 +83,7 @@ def variances_of(estimator: Any) -> str:
     """Of which rows the explained variances are."""
     if estimator.centre == "pairs":
         return "unit differences of rows"
-    return "normalised rows" if estimator.rows == "normalise" else "cut rows"
+    return "normalised rows" if estimator.rows == "normalise" else CUT_ROWS
 
 
 def _noise(estimator: Any) -> dict[str, Any]:

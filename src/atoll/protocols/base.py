@@ -31,11 +31,23 @@ class Learned:
     """What the protocol shows this role by its nature (PPPCA's server: mean and covariance)."""
 
     def __repr__(self) -> str:
-        return f"Learned({_shapes(self.outputs)}, inherent={_shapes(self.inherent)})"
+        seen = f"; by the protocol's nature: {described(self.inherent)}" if self.inherent else ""
+        return f"<Learned: {described(self.outputs) or 'nothing'}{seen}>"
 
 
-def _shapes(values: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{name}: {np.shape(value)}" for name, value in values.items()) + "}"
+def described(values: Mapping[str, Any]) -> str:
+    """Values by name and size. What they are is not shown: an object that is looked at reveals nothing."""
+    return ", ".join(f"{name} ({_size(value)})" for name, value in values.items())
+
+
+def _size(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return f"of {len(value)}"
+    if isinstance(value, list | tuple):
+        return str(len(value))
+    return " x ".join(map(str, np.shape(value))) or "1"
 
 
 def learned(study: Study, me: Address, outputs: Mapping[str, Output], known: Mapping[str, Any]) -> Learned:

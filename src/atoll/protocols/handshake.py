@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from atoll.codec import Message
 from atoll.data.island import Island
-from atoll.errors import MessageError, SchemaError
+from atoll.errors import DataError, MessageError, SchemaError, several
 from atoll.network import Network
 from atoll.study.address import Address
 
@@ -65,9 +65,15 @@ def agree(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> A
     names = tuple(wanted) if wanted is not None else reference.names
     if not names:
         raise SchemaError(f"{first.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
+    problems: list[DataError] = []
     for address, schema in schemas.items():
-        _check_distinct(address, schema)
-        _compare(address, schema, first, reference, names, wanted is not None)
+        try:
+            _check_distinct(address, schema)
+            _compare(address, schema, first, reference, names, wanted is not None)
+        except SchemaError as error:
+            problems.append(error)
+    if problems:
+        raise several(problems)
     return AgreedColumns(names, reference.named or wanted is not None)
 
 

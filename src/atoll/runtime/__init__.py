@@ -1,5 +1,6 @@
 """Runs: engines, what they keep, and what comes out.
 
+- :mod:`learned`: what each role learned, as it is shown
 - :mod:`transcript`: what a run cost: messages, bytes, rounds, seconds
 - :mod:`inbox`: everything that reached a role, in the order in which it came
 - :mod:`records`: what a role drew, kept or played back

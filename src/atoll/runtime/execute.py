@@ -8,6 +8,7 @@ from typing import Any
 from atoll.protocols import Learned, protocol_of, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Progress
+from atoll.runtime.learned import LearnedByRole
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.result import Result
 from atoll.study.address import Address
@@ -19,7 +20,7 @@ class Run:
 
     def __init__(self, result: Result, learned: Mapping[Address, Learned]) -> None:
         self.result = result
-        self.learned = dict(learned)
+        self.learned = LearnedByRole(learned)
 
 
 def run_study(

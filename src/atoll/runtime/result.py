@@ -18,7 +18,9 @@ from atoll import codec
 from atoll.errors import DataError, MessageError, NotReleased
 from atoll.lazy import lazy
 from atoll.protocols import protocol_of
+from atoll.protocols.base import described
 from atoll.runtime.transcript import Transcript
+from atoll.shown import html_table
 from atoll.study.model import Study, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -59,6 +61,11 @@ class Result:
     def __repr__(self) -> str:
         booked = f"; {self.booked}" if self.booked else ""
         return f"<Result of {self.study.name!r}: {', '.join(self.outputs)}{booked}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, described({name: value})) for name, value in self.outputs.items()]
+        title = f"Result of {self.study.name!r}" + (f"; {self.booked}" if self.booked else "")
+        return html_table(title, ("output", "size"), rows)
 
     def __contains__(self, name: str) -> bool:
         return name in self.outputs

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from atoll.errors import StudyError
+from atoll.shown import html_table, text_table
 from atoll.study.address import Address
 from atoll.study.tables import Path, read_table
 
@@ -89,6 +90,26 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         # Estimators are copied and stored by their users; frozen mappings need a way through.
         return from_plain, (to_plain(self),)
 
+    def _rows(self) -> list[tuple[str, str]]:
+        """What it is made of, for whoever looks at it."""
+        sums = _options(self.sum_options)
+        rows = [
+            ("analysis", self.analysis),
+            ("protocol", self.protocol),
+            ("secure sum", f"{self.secure_sum} ({sums})" if sums else self.secure_sum),
+            ("partition", self.partition),
+            *(("party", f"{party.name}: {', '.join(party.roles)}") for party in self.parties),
+            ("parameters", _options(self.parameters)),
+            *(("release", f"{output}: {', '.join(to)}") for output, to in self.release.items()),
+        ]
+        return [(name, text) for name, text in rows if text]
+
+    def __repr__(self) -> str:
+        return f"Study {self.name!r}\n{text_table(('', ''), self._rows()).lstrip()}"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Study {self.name!r}", ("", ""), self._rows())
+
     def who(self, role: str) -> tuple[Address, ...]:
         """Every address that plays ``role``, in the study's order."""
         return tuple(Address(party.name, role) for party in self.parties if role in party.roles)
@@ -151,6 +172,11 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """The digest of format 1, which covered what a study stated and no defaults: in files of 0.1.0."""
         stated = {name: value for name, value in to_plain(self).items() if name != "version"}
         return hashlib.sha256(msgspec.json.encode({"format": 1, **stated}, order="sorted")).hexdigest()
+
+
+def _options(table: Mapping[str, Any]) -> str:
+    """Options that say something; those left at nothing are not shown."""
+    return ", ".join(f"{name} = {value!r}" for name, value in table.items() if value is not None)
 
 
 def to_plain(study: Study) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from atoll.data.island import Island
 from atoll.errors import NotReleased
-from atoll.estimators.pca.adapter import Adapter, Matrix
+from atoll.estimators.pca.adapter import NEED_MEAN, Adapter, Matrix
 from atoll.estimators.privacy_options import variances_of
 from atoll.runtime.execute import Run
 
@@ -32,7 +32,8 @@ class JointModel(Adapter):
         take_names(estimator, run)
 
     def check_use(self, estimator: Any, what: str) -> None:
-        if what in ("inverse_transform", "to_sklearn") and estimator.centre == "pairs":
+        super().check_use(estimator, what)
+        if what in NEED_MEAN and estimator.centre == "pairs":
             raise NotReleased(
                 f"{what} needs the mean of each column, which centre='pairs' spends nothing on",
                 hint="transform works without it; centre='mean' gives a private mean",
@@ -43,11 +44,7 @@ class JointModel(Adapter):
         return projected(X, estimator.components_, getattr(estimator, "mean_", None), estimator.scale_)
 
     def transform_islands(self, estimator: Any, islands: Mapping[str, Island]) -> list[Matrix]:
-        columns = getattr(estimator, "feature_names_in_", None)
-        return [
-            self.transform(estimator, table.features(table.columns if columns is None else tuple(columns)))
-            for table in islands.values()
-        ]
+        return self.project(estimator, islands)
 
 
 def take_variances(estimator: Any, run: Run) -> None:

@@ -93,7 +93,8 @@ OUTPUTS = {
         ("scores",),
         (PROVIDER,),
         PROVIDER,
-        "every row's projection, to the row's owner only; where islands hold columns, to those named",
+        "every row's projection, to the row's owner only; where islands hold columns, to those named (signs "
+        "are random in every run, the same for all islands, unless components are released too)",
     ),
     "certificate": Output(
         ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
@@ -296,7 +297,7 @@ async def _find(
         )
         try:
             found = await steps.find(machine, inputs, public.k, recipe, public.noisy)  # Alg 1, l.2-7
-            digits.check_rank(study, public, found)
+            digits.check_spectrum(study, public, found)
             return recipe, machine, digits.smudged(machine, p, found)
         except CertificateRefused:
             # What was opened said so: was it what everybody's shares make?

@@ -81,7 +81,7 @@ OUTPUTS = {
         "that projects new rows",
     ),
     "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"),
+        ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
         COORDINATOR,
         "how much variance each component explains, and the total",

@@ -270,7 +270,7 @@ class Centre:
     count: float
     radius: float
     noise: float = 0.0
-    """Deviation of each coordinate of the point by its own noise; 0 before the second mean, or without one."""
+    """Deviation of each coordinate of the point by its own noise; 0 before the second mean."""
     step: Floats | None = None
     """How far the second mean is from the first."""
 

@@ -6,8 +6,8 @@ in every basis, so how far the leading eigenvectors of M lie from those of S dep
 on sigma only. The spectrum of S is what is not known. So:
 
 1. a spectrum is fitted, from which noise makes, on average, the one that was released;
-2. from spectra around it (each value off by what noise does to one) runs are simulated, and their angles seen;
-3. runs count by how near their gap, behind the last component asked for, is to the one that was released:
+2. from spectra around it (each value off by what noise does to one) runs are simulated;
+3. their angles count by how near their gap, behind the last component asked for, is to the released one:
    a gap that noise has opened by chance is thought of, too.
 
 *The reference* is the subspace of S: the same rows, the same released centre, the same cutting, without
@@ -67,8 +67,8 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
     rows: str
     """How rows count: "normalise", "clip" or "pairs"."""
     centre: float = 0.0
-    """How far the released centre is from the rows' mean by its noise (root mean square, in the data's units);
-    0 where it has none."""
+    """How far its noise puts the released centre from the rows' mean (root mean square, in the data's
+    units); 0 where it has none."""
     centre_share: float = 0.0
     """What part of the total variance is that distance; "normalise": at least."""
     centre_shows: bool = False
@@ -107,30 +107,28 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
     def _angle_words(self) -> list[str]:
         k = self.leading[-1]
         subject = "the component lies" if k == 1 else f"the {k} components together lie"
-        said = [
-            f"{subject} within {self.angle:.0f} degrees of what the same rows, centre and cutting give without "
-            f"noise, 95 times of 100; typically {self.typical[-1]:.0f}"
-        ]
+        said = (
+            f"{subject} within {self.angle:.0f} degrees of what the same rows, centre and cutting give "
+            f"without noise, 95 times of 100; typically {self.typical[-1]:.0f}"
+        )
         if self.typical[-1] < HALF:
-            return said
+            return [said]
         held = self.holding()
         better = f"; the first {held} together are not" if held > 1 else "; PC1 alone is not" if held else ""
-        return [*said, f"mostly noise: more than half of these directions is noise{better}"]
+        return [said, f"mostly noise: more than half of these directions is noise{better}"]
 
     def _centre_words(self) -> list[str]:
         if not self.centre:
             return []
         least = "at least " if self.rows == "normalise" else "about "
-        said = [
+        said = (
             f"the private centre is {self.centre:.3g} from the rows' mean by its own noise, {least}"
             f"{self.centre_share:.0%} of the total variance; the angles are around that centre"
-        ]
-        if self.from_centre:
-            said.append(
-                "mostly noise: components show where the noisy centre lies, not how rows vary; a larger epsilon, a "
-                "smaller row_norm or centre='pairs' helps"
-            )
-        return said
+        )
+        if not self.from_centre:
+            return [said]
+        why = "mostly noise: components show where the noisy centre lies, not how rows vary"
+        return [said, f"{why}; a larger epsilon, a smaller row_norm or centre='pairs' helps"]
 
     def bias(self) -> str:
         """What the angles leave out, because no released number says it."""
@@ -138,8 +136,8 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
             return "apart from noise: rows are cut at the radius, which moves components of skew data"
         what = "differences of rows" if self.rows == "pairs" else "rows"
         return (
-            f"apart from noise: {what} count with length one, which moves the components of data that are not "
-            "elliptical, by how much is not known from the result"
+            f"apart from noise: {what} count with length one, which moves the components of data that are "
+            "not elliptical, by how much is not known from the result"
         )
 
 

@@ -82,8 +82,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
     recipe : "auto", "direct", "strict", "fast" or "accurate"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
-        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
-        "auto", "strict" and "fast" try once more accurately where the certificate refuses.
+        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses: up to
+        128 columns by what is forecast to be faster; "auto", "strict" and "fast" try once more accurately
+        where the certificate refuses.
+    spectrum : "auto" or "ritz"
+        SF-PCA: "ritz" forbids recipes that open all eigenvalues.
     release : "components", "scores" or "encrypted"
         SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
         nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
@@ -97,6 +100,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         where columns hold whole numbers. Refused otherwise; ``atoll review`` says where the line is.
     engine : Engine, optional
         Where the roles run.
+
+    With epsilon ``noise_`` says how much of the components is noise: ``noise_.angle`` and ``noise_.words()``.
 
     With ``centre="pairs"`` there is no ``mean_``: nobody knows it. ``transform`` then projects rows as they
     are: all scores are shifted by the same unknown amounts, and distances between them are right.
@@ -143,6 +148,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ledger: Any = None,
         variant: str = "fast",
         recipe: str = "auto",
+        spectrum: str = "auto",
         eigen: str = "masked",
         release: str = "components",
         key: str = "collective",
@@ -172,6 +178,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.ledger = ledger
         self.variant = variant
         self.recipe = recipe
+        self.spectrum = spectrum
         self.eigen = eigen
         self.release = release
         self.key = key

@@ -202,7 +202,7 @@ def decompose_private(
     n_components: int | float | None,
     names: tuple[str, ...] | None,
 ) -> tuple[Model, Variances]:
-    """Components, and variances without the noise's inflation, of normalised or cut rows; how much is noise."""
+    """Components, variances without the noise's inflation (of normalised or cut rows), how much is noise."""
     found = dp.spectrum(moments)
     k = choose_k(found.eigenvalues, n_components)
     rest = found.eigenvalues[k:]

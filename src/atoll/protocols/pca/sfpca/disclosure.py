@@ -146,14 +146,23 @@ def spectrum_words(p: SFPCAParameters) -> str:
     matrix = "correlation matrix" if p.standardize else "covariance"
     all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     certified, k = "and one number that certifies the accuracy", p.n_components
-    if p.recipe == "direct" or (p.recipe == "auto" and k is None):
-        return all_
+    if p.opens_all_eigenvalues:
+        return all_ + _because(p)
     if k is None:
         return f"{all_}, {certified}"
     ritz = (
         f"{k + OVERSAMPLING} Ritz values, the leading ones of which are the explained variances, {certified}"
     )
-    return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}" if p.recipe == "auto" else ritz
+    if p.opens_all_eigenvalues is None:
+        return f"up to {p.direct_limit} columns: {all_}{_because(p)}; beyond: {ritz}"
+    return ritz
+
+
+def _because(p: SFPCAParameters) -> str:
+    """Why the planner has all eigenvalues opened, where strict would open fewer numbers."""
+    if p.recipe != "auto" or p.n_components is None or p.direct_limit <= p.n_components + DIRECT_MARGIN:
+        return ""
+    return f', because that is faster on {p.links.words()} and exact (spectrum = "ritz" forbids it)'
 
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:

@@ -51,7 +51,7 @@ from atoll.secret_matrices.machine import Machine
 from atoll.secure_sums import SecureSum
 from atoll.study.model import Study
 
-_WITH_EPSILON = frozenset({"privacy", "n_components", "recipe", "retry", "bounds", "columns"})
+_WITH_EPSILON = frozenset({"privacy", "n_components", "recipe", "retry", "bounds", "columns", "links"})
 
 
 class Noisy(NamedTuple):

@@ -66,6 +66,7 @@ from atoll.protocols.pca.sfpca.releases import (
     send_public,
     signs,
 )
+from atoll.protocols.pca.sfpca.settled import settle
 from atoll.protocols.pca.sfpca.timed import timed
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices import openings, roles
@@ -337,6 +338,8 @@ PROTOCOL = Protocol(
     expect=expect,
     forecast=forecast,
     check=_check,
+    settle=settle,
+    version=2,
     privacy=private.terms,
     determines=digits.determines,
     timed=timed,

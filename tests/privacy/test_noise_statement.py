@@ -1,4 +1,4 @@
-"""How much of private components is noise: the stated angle against the angle, and what is said of the centre."""
+"""How much of private components is noise: the stated angle against the angle, and words about the centre."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def of_run(rows: np.ndarray, number: int, epsilon: float = 1.0) -> NoiseStatemen
 
 def test_components_that_show_the_noisy_centre_are_said_to_be_mostly_noise() -> None:
     said = [of_run(tight_rows(300, 40), number) for number in range(10)]
-    # Around the noisy centre all rows lie the same way: the angle to the same rows is small, and tells nothing.
+    # Around the noisy centre all rows lie the same way: the angle is small, and tells nothing.
     assert np.median([one.angles[0] for one in said]) < 30
     assert np.mean([one.centre_shows and one.mostly_noise for one in said]) >= 0.8
     shown = next(one for one in said if one.centre_shows)

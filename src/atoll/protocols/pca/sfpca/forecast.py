@@ -145,8 +145,9 @@ def _reason(p: SFPCAParameters, k: int, m: int) -> str:
         return f"it opens all {m} eigenvalues where strict would open {ritz}, and is exact"
     if m <= p.direct_limit:
         return (
-            f"up to {p.direct_limit} columns the study takes it, as the faster one on {p.links.words()}; it is "
-            f"exact, and opens all {m} eigenvalues where strict would open {ritz} (spectrum = 'ritz' forbids that)"
+            f"up to {p.direct_limit} columns the study takes it, as the faster one on {p.links.words()}; "
+            f"it is exact, and opens all {m} eigenvalues where strict would open {ritz} (spectrum = 'ritz' "
+            "forbids that)"
         )
     beyond = f"; on {p.links.words()} the study takes direct up to {p.direct_limit} columns"
     return fewer + beyond if m <= MAX_AUTO else fewer

@@ -43,6 +43,8 @@ from atoll.study.address import Address
 from atoll.study.model import Study
 
 RECORDED_NOISE = "privacy/noise"
+NOISY = ", noisy, and how much of the components is noise"
+"""What the review says of variances."""
 
 
 class PublicCentre(Message, frozen=True):

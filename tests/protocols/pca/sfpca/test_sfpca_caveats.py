@@ -109,7 +109,11 @@ def test_what_scores_say_of_other_islands_is_said_where_there_are_scores() -> No
     ("example", "role", "said"),
     [
         (sfpca(), "consumer", "explained and total variance"),
-        (private_sfpca(), "consumer", "explained and total variance, noisy"),
+        (
+            private_sfpca(),
+            "consumer",
+            "explained and total variance, noisy, and how much of the components is noise",
+        ),
         (sfpca(), "consumer", "every island's number of rows"),
         (
             sfpca(digits="full"),

@@ -6,7 +6,7 @@ from atoll import secure_sums
 from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Protection
-from atoll.protocols.pca.private_release import PublicCentre
+from atoll.protocols.pca.private_release import NOISY, PublicCentre
 from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.pca.sfpca import messages
 from atoll.protocols.pca.sfpca.digits import bits_of
@@ -184,7 +184,7 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
 
 def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
-    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
+    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", NOISY)
     whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
     components = f"the principal components, and their product with {mean}"
     if p.standardize:

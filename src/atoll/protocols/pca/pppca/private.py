@@ -19,7 +19,6 @@ from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components
-from atoll.protocols.pca.private_release import NOISY
 from atoll.protocols.pca.released import (
     CONSUMER,
     OUTPUTS,
@@ -108,11 +107,7 @@ def learns(study: Study, asked: Privacy) -> list[Disclosure]:
     centre = "without a centre" if asked.centre == "pairs" else "and the private centre"
     for output, words, message in (
         ("components", f"the components {centre}", Model),
-        (
-            "explained_variance",
-            "explained and total variance, noisy, and how much of the components is noise",
-            Variances,
-        ),
+        ("explained_variance", f"explained and total variance{private.NOISY}", Variances),
         ("n_samples", "the number of rows, as private as the study's neighbours say", SampleCount),
     ):
         for role in (PROVIDER, CONSUMER):

@@ -121,9 +121,10 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
         if not self.centre:
             return []
         least = "at least " if self.rows == "normalise" else "about "
+        share = f", {least}{self.centre_share:.0%} of the total variance" if self.centre_share >= 0.01 else ""
         said = (
-            f"the private centre is {self.centre:.3g} from the rows' mean by its own noise, {least}"
-            f"{self.centre_share:.0%} of the total variance; the angles are around that centre"
+            f"the private centre is {self.centre:.3g} from the rows' mean by its own noise{share}; the angles "
+            "are around that centre"
         )
         if not self.from_centre:
             return [said]
@@ -205,7 +206,8 @@ def _simulated(eigenvalues: bytes, sigma: float, leading: tuple[int, ...]) -> _A
         weights = np.exp(-0.5 * (off / _KERNEL) ** 2) + 1e-6
         stated.append(_quantile(seen, weights, _AIMED))
         typical.append(_quantile(seen, weights, 0.5))
-    return _Angles(np.array(stated), np.array(typical))
+    # Rounded (up, what is stated): machines that differ in a last bit state the same.
+    return _Angles(np.ceil(np.array(stated) * 100) / 100, np.round(typical, 2))
 
 
 def _effort(d: int, most: int, fewest: int) -> int:

@@ -74,7 +74,12 @@ def test_pca_says_how_much_is_noise() -> None:
 
 def test_plots_say_how_much_is_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     titles: list[str] = []
-    monkeypatch.setattr(plots, "scree", lambda _, __, title: titles.append(title) or b"")
+
+    def scree(_: Any, __: float, title: str) -> bytes:
+        titles.append(title)
+        return b""
+
+    monkeypatch.setattr(plots, "scree", scree)
     renderer_of("pca").figures(result("pca", **VARIANCES, **said_noise(60.0)))
     renderer_of("pca").figures(result("pca", **VARIANCES))
     assert titles == ["x: explained variance\nmostly noise", "x: explained variance"]

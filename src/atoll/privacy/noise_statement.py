@@ -121,9 +121,9 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
         if not self.centre:
             return []
         least = "at least " if self.rows == "normalise" else "about "
-        share = f", {least}{self.centre_share:.0%} of the total variance" if self.centre_share > 0.01 else ""
+        part = f", {least}{self.centre_share:.0%} of the total variance" if self.centre_share > 0.01 else ""
         said = (
-            f"the private centre is {self.centre:.3g} from the rows' mean by its own noise{share}; the angles "
+            f"the private centre is {self.centre:.3g} from the rows' mean by its own noise{part}; the angles "
             "are around that centre"
         )
         if not self.from_centre:

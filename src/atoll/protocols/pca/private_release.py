@@ -212,7 +212,7 @@ def decompose_private(
     total = max(float(np.trace(moments.matrix)) / moments.count, float(found.eigenvalues[:k].sum()))
     point = None if centre is None else centre.point  # pairs have none
     components = deterministic_signs(found.components[:k])
-    released = np.linalg.eigvalsh(moments.matrix)[::-1]
+    released = np.linalg.eigvalsh(moments.matrix)[::-1].astype(np.float64)
     rows = "pairs" if centre is None else moments.rows
     noise = noise_statement.state(released, moments.sigma, k, rows, centre, components)
     return (

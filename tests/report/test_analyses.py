@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
+from tests.support.examples import pppca
 from tests.support.packages import install
 
 from atoll.privacy.noise_statement import NoiseStatement
@@ -65,8 +66,9 @@ def test_pca_says_how_much_is_noise() -> None:
     assert pca.facts(given)["noise"]["angle_at_most"] == [10.0, 30.0]
     assert "within 30° of the same without noise" in pca.summary(given)
     assert "within 30 degrees of what the same rows" in pca.notes(given)[0]
-    assert pca.warnings(Run(given, {})) == []
     noisy = result("pca", n_samples=3, **VARIANCES, **said_noise(60.0))
+    given.study = noisy.study = pppca().study
+    assert pca.warnings(Run(given, {})) == []
     assert pca.warnings(Run(noisy, {})) == ["the components are mostly noise"]
     assert "; mostly noise." in pca.summary(noisy)
     assert pca.facts(noisy)["noise"]["mostly_noise"]

@@ -132,6 +132,8 @@ def _show(finished: Run, files: list[Path], screen: Console) -> None:
     for table in renderer_of(result.study.analysis).tables(result):
         screen.print(console.drawn(table))
         screen.print()
+    for note in renderer_of(result.study.analysis).notes(result):
+        screen.print(f"- {escape(note)}")
     screen.print(f"{cost.messages:,} messages, {size(cost.bytes)}, {cost.rounds} rounds")
     if result.booked:
         screen.print(f"privacy: {escape(result.booked)}")

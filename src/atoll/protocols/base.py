@@ -177,6 +177,8 @@ class Protocol:
     largest: Callable[[Study, int], int] | None = None
     """Bytes of the largest message, for tables of so many columns; None where nobody counted."""
     check: Callable[[Study], None] = lambda _: None
+    settle: Callable[[Study], Study] = lambda study: study
+    """Fills in options that follow from others, from the study alone: every party must come to the same."""
     privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
     """The study's differential privacy, where it asks for any."""
     determines: Callable[[Study, Circumstances], tuple[str, ...]] = lambda _, __: ()
@@ -261,6 +263,7 @@ def resolve(protocol: Protocol, study: Study) -> Study:
     Its digest covers them all: whoever approved it has approved these. A resolved study stays as it is.
     """
     check_study(protocol, study)
+    study = protocol.settle(study)
     if study.version not in (None, protocol.version):
         raise StudyError(
             f"the study was made for version {study.version} of {protocol.name}, which is now at "

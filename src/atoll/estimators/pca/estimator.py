@@ -78,8 +78,11 @@ class PCA(Islands, Model):
         Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
     recipe : "auto", "direct", "strict", "fast" or "accurate"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
-        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
-        "auto", "strict" and "fast" try once more accurately where the certificate refuses.
+        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses: up to
+        128 columns by what is forecast to be faster; "auto", "strict" and "fast" try once more accurately
+        where the certificate refuses.
+    spectrum : "auto" or "ritz"
+        SF-PCA: "ritz" forbids recipes that open all eigenvalues.
     release : "components", "scores" or "encrypted"
         SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
         nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
@@ -100,6 +103,8 @@ class PCA(Islands, Model):
         are those of normalised rows (``epsilon`` with ``rows="normalise"`` or ``centre="pairs"``).
     engine : Engine, optional
         Where the roles run.
+
+    With epsilon ``noise_`` says how much of the components is noise: ``noise_.angle`` and ``noise_.words()``.
 
     With ``centre="pairs"`` there is no ``mean_``: nobody knows it. ``transform`` then projects rows as they
     are: all scores are shifted by the same unknown amounts, and distances between them are right.
@@ -166,6 +171,7 @@ class PCA(Islands, Model):
         ledger: Any = None,
         variant: str = "fast",
         recipe: str = "auto",
+        spectrum: str = "auto",
         eigen: str = "masked",
         release: str = "components",
         key: str = "collective",
@@ -194,7 +200,7 @@ class PCA(Islands, Model):
         self.centre = centre
         self.dropouts = dropouts
         self.ledger = ledger
-        self.variant, self.recipe, self.eigen = variant, recipe, eigen
+        self.variant, self.recipe, self.eigen, self.spectrum = variant, recipe, eigen, spectrum
         self.release = release
         self.key = key
         self.bounds = bounds

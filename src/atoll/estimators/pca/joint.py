@@ -11,6 +11,7 @@ from atoll.data.island import Island
 from atoll.errors import NotReleased
 from atoll.estimators.pca.adapter import NEED_MEAN, Adapter, Matrix
 from atoll.estimators.privacy_options import variances_of
+from atoll.privacy.noise_statement import NoiseStatement
 from atoll.runtime.execute import Run
 
 
@@ -55,6 +56,8 @@ def take_variances(estimator: Any, run: Run) -> None:
     estimator.noise_variance_ = float(result["noise_variance"])
     estimator.n_samples_ = int(result["n_samples"])
     estimator.explained_variance_ratio_ = estimator.explained_variance_ / (estimator.total_variance_ or 1.0)
+    if "noise" in result:
+        estimator.noise_ = NoiseStatement(**result["noise"])
     estimator.singular_values_ = np.sqrt(estimator.explained_variance_ * (estimator.n_samples_ - 1))
 
 

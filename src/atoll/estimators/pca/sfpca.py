@@ -52,6 +52,7 @@ class SFPCA(Adapter):
         "eigen": _only("masked", "the eigenproblem is solved in the clear after secret rotations"),
         "release": among(_RELEASES, "{name}={value!r} is not available with protocol='sfpca'"),
         "recipe": among(RECIPES, "there is no recipe {value!r}"),
+        "spectrum": among(("auto", "ritz"), "{name}={value!r} is not possible"),
         "n_components": Constraint(
             lambda n: n is None or is_whole(n),
             "{name}={value!r} must be a whole number or None with protocol='sfpca'",
@@ -86,6 +87,7 @@ class SFPCA(Adapter):
                 "n_components": plain_number(estimator.n_components),
                 **column_parameters(estimator, islands),
                 "recipe": estimator.recipe,
+                "spectrum": estimator.spectrum,
                 "standardize": bool(estimator.standardize),
                 "bounds": plain_bounds(estimator.bounds),
                 **_digits(estimator),

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
 from atoll.errors import MessageError, SchemaError
 from atoll.network import Network
+from atoll.privacy.noise_statement import MOST_LEADING, NoiseStatement
 from atoll.protocols import checked
 from atoll.protocols.base import Output, Outputs
 from atoll.study.address import Address
@@ -35,6 +37,8 @@ class Variances(Message, frozen=True):
     explained_variance: np.ndarray[Any, Any]
     total_variance: float
     noise_variance: float
+    noise: NoiseStatement | None = None
+    """How much of the components is noise, where the study is private."""
 
 
 class SampleCount(Message, frozen=True):
@@ -71,7 +75,7 @@ OUTPUTS = {
         "the principal components, with the column names, means and divisors that project new rows",
     ),
     "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"),
+        ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
         SERVER,
         "how much variance each component explains, and the total",
@@ -92,8 +96,12 @@ OUTPUTS = {
 
 
 def named(message: Message) -> Outputs:
-    """A message's fields as outputs."""
-    return {field: getattr(message, field) for field in message.__struct_fields__}
+    """A message's fields as outputs: plain data. A run without noise has no statement of it."""
+    outputs = {field: getattr(message, field) for field in message.__struct_fields__}
+    if isinstance(message, Variances):
+        said = outputs.pop("noise")
+        outputs |= {} if said is None else {"noise": structs.asdict(said)}
+    return outputs
 
 
 async def send_released(
@@ -145,9 +153,24 @@ def check_released(
         checked.check_variances(
             message.explained_variance, message.total_variance, message.noise_variance, sender
         )
+        if message.noise is not None:
+            _check_noise(message.noise, len(message.explained_variance), sender)
     elif isinstance(message, SampleCount):
         checked.check_number(message.n_samples, "a number of rows", sender, least=1)
         checked.check_islands(message.islands, study.addresses(), 1, sender)
+
+
+def _check_noise(said: NoiseStatement, k: int, sender: Address) -> None:
+    """Angles, for 1 to k components; a centre's noise is a length, and a part of the whole."""
+    leading = tuple(j for j in range(1, k + 1) if j <= MOST_LEADING or j == k)
+    for angles in (said.angles, said.typical):
+        checked.check_floats(angles, (len(leading),), "angles", sender)
+        if said.leading != leading or (angles < 0).any() or (angles > 90).any():
+            raise checked.refuse(sender, "angles that are none, or of other components")
+    checked.check_number(said.centre, "the length of a centre's noise", sender, least=0.0)
+    checked.check_number(said.centre_share, "the share of a centre's noise", sender, least=0.0)
+    if said.rows not in ("normalise", "clip", "pairs") or said.centre_share > 1.0:
+        raise checked.refuse(sender, "a statement of the noise that cannot be")
 
 
 def _width(components: np.ndarray[Any, Any]) -> int:

@@ -53,7 +53,8 @@ DIGITS = "; with a double's digits, about 2^-52 of the total"
         (sfpca(n_components=None), f"{WHOLE}{DIGITS}"),
         (sfpca(recipe="strict", n_components=None), f"{WHOLE}, {CERTIFIED}{DIGITS}"),
         (sfpca(recipe="strict"), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
-        (sfpca(), f"up to 42 columns: {WHOLE}; beyond: 26 {RITZ}, {CERTIFIED}{DIGITS}"),
+        (sfpca(direct_up_to=42), f"up to 42 columns: {WHOLE}; beyond: 26 {RITZ}, {CERTIFIED}{DIGITS}"),
+        (sfpca(spectrum="ritz"), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
         (
             sfpca(recipe="direct", standardize=True),
             f"all eigenvalues of the joint correlation matrix (as many as columns){DIGITS}",
@@ -108,7 +109,11 @@ def test_what_scores_say_of_other_islands_is_said_where_there_are_scores() -> No
     ("example", "role", "said"),
     [
         (sfpca(), "consumer", "explained and total variance"),
-        (private_sfpca(), "consumer", "explained and total variance, noisy"),
+        (
+            private_sfpca(),
+            "consumer",
+            "explained and total variance, noisy, and how much of the components is noise",
+        ),
         (sfpca(), "consumer", "every island's number of rows"),
         (
             sfpca(digits="full"),

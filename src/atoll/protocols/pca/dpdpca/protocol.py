@@ -152,7 +152,7 @@ def learns(study: Study) -> list[Disclosure]:
     centre = "without a centre" if p.privacy.centre == "pairs" else "and the centre"
     for output, words, message in (
         ("components", f"the components {centre}", Model),
-        ("explained_variance", f"explained and total variance ({_variance_of(p)})", Variances),
+        ("explained_variance", f"explained and total variance ({_variance_of(p)}){_noise_of(p)}", Variances),
         ("n_samples", "the number of rows, " + ("exact" if _exact_count(p) else "noisy"), SampleCount),
     ):
         if any(a.role == OWNER for a in study.receivers(output)):
@@ -191,6 +191,11 @@ def _variance_of(p: DPDPCAParameters) -> str:
     if p.privacy.centre == "pairs":
         return "of differences of rows, of length one"
     return "of rows normalised to length one" if p.privacy.rows == "normalise" else "of cut rows"
+
+
+def _noise_of(p: DPDPCAParameters) -> str:
+    """The published form says nothing of its noise."""
+    return "" if p.calibration == "paper" else private.NOISY
 
 
 def _exact_count(p: DPDPCAParameters) -> bool:

@@ -107,7 +107,7 @@ def learns(study: Study, asked: Privacy) -> list[Disclosure]:
     centre = "without a centre" if asked.centre == "pairs" else "and the private centre"
     for output, words, message in (
         ("components", f"the components {centre}", Model),
-        ("explained_variance", "explained and total variance, noisy", Variances),
+        ("explained_variance", f"explained and total variance{private.NOISY}", Variances),
         ("n_samples", "the number of rows, as private as the study's neighbours say", SampleCount),
     ):
         for role in (PROVIDER, CONSUMER):

@@ -6,7 +6,7 @@ from atoll import secure_sums
 from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Protection
-from atoll.protocols.pca.private_release import PublicCentre
+from atoll.protocols.pca.private_release import NOISY, PublicCentre
 from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances
 from atoll.protocols.pca.sfpca import messages
 from atoll.protocols.pca.sfpca.digits import bits_of
@@ -146,14 +146,23 @@ def spectrum_words(p: SFPCAParameters) -> str:
     matrix = "correlation matrix" if p.standardize else "covariance"
     all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     certified, k = "and one number that certifies the accuracy", p.n_components
-    if p.recipe == "direct" or (p.recipe == "auto" and k is None):
-        return all_
+    if p.opens_all_eigenvalues:
+        return all_ + _because(p)
     if k is None:
         return f"{all_}, {certified}"
     ritz = (
         f"{k + OVERSAMPLING} Ritz values, the leading ones of which are the explained variances, {certified}"
     )
-    return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}" if p.recipe == "auto" else ritz
+    if p.opens_all_eigenvalues is None:
+        return f"up to {p.direct_limit} columns: {all_}{_because(p)}; beyond: {ritz}"
+    return ritz
+
+
+def _because(p: SFPCAParameters) -> str:
+    """Why the planner has all eigenvalues opened, where strict would open fewer numbers."""
+    if p.recipe != "auto" or p.n_components is None or p.direct_limit <= p.n_components + DIRECT_MARGIN:
+        return ""
+    return f', because that is faster on {p.links.words()} and exact (spectrum = "ritz" forbids it)'
 
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
@@ -175,7 +184,7 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
 
 def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
-    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
+    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", NOISY)
     whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
     components = f"the principal components, and their product with {mean}"
     if p.standardize:

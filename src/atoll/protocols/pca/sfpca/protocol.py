@@ -66,6 +66,7 @@ from atoll.protocols.pca.sfpca.releases import (
     send_public,
     signs,
 )
+from atoll.protocols.pca.sfpca.settled import settle
 from atoll.protocols.pca.sfpca.timed import timed
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices import openings, roles
@@ -81,7 +82,7 @@ OUTPUTS = {
         "that projects new rows",
     ),
     "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"),
+        ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
         COORDINATOR,
         "how much variance each component explains, and the total",
@@ -338,6 +339,8 @@ PROTOCOL = Protocol(
     expect=expect,
     forecast=forecast,
     check=_check,
+    settle=settle,
+    version=2,
     privacy=private.terms,
     determines=digits.determines,
     timed=timed,

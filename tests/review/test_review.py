@@ -238,8 +238,9 @@ def test_what_is_not_released_stays_inside() -> None:
     outputs = {output.output: output for output in review.outputs}
     assert outputs["components"].released_to == ("p1/provider",)
     assert outputs["explained_variance"].released_to == ()
-    assert outputs["explained_variance"].computed_by == ("office",)
-    assert "nobody; it stays with office" in as_markdown(review)
+    (office,) = outputs["explained_variance"].known_to
+    assert (office.address, office.whole) == ("office/server", True)
+    assert "| nobody | office (server): all of it |" in as_markdown(review)
 
 
 def test_a_party_with_two_roles_is_pointed_out() -> None:
@@ -391,12 +392,13 @@ data = { n = "n.csv", s = "s.csv" }
 def test_the_markdown_has_every_part_and_every_party() -> None:
     text = as_markdown(review_study(a_study(), 30))
     for heading in (
-        "Purpose",
+        "Purpose and responsibility",
+        "How it is run",
         "Parties",
         "Data flows",
         "Who learns what",
         "Outputs",
-        "Adversary",
+        "Against whom this protects",
         "Safeguards",
         "Residual risks",
     ):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from atoll.errors import DataError, MessageError, NotReleased
 from atoll.lazy import lazy
 from atoll.protocols import protocol_of
 from atoll.runtime.transcript import Transcript
+from atoll.study.address import Address
 from atoll.study.model import Study, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -147,13 +148,25 @@ def _own(value: Any) -> Any:
 
 def not_released(study: Study, value: str) -> NotReleased:
     """The error for a value that did not reach the caller: who has it, and what to change."""
-    for output, o in protocol_of(study.protocol).outputs.items():
+    protocol = protocol_of(study.protocol)
+    for output, o in protocol.outputs.items():
         if value in o.values:
-            holders = sorted({a.party for a in study.receivers(output)}) or [
-                a.party for a in study.who(o.holder)
-            ]
             return NotReleased(
-                f"{value} was not released to you; {', '.join(holders[:3])} ({o.holder}) has it",
+                f"{value} was not released to you; {_who_knows(protocol.knowers(study, value))}",
                 hint=f"name the role under [release]: {output} = [...]",
             )
     return NotReleased(f"{study.protocol} has no value called {value}")
+
+
+def _who_knows(addresses: Sequence[Address]) -> str:
+    """"coast, valley (provider), office (server) know it": as many names as can be read."""
+    if not addresses:
+        return "nobody knows it"
+    roles: dict[str, list[str]] = {}
+    for address in addresses:
+        roles.setdefault(address.role, []).append(address.party)
+    said = [
+        f"{', '.join(parties[:3])}{' and others' if len(parties) > 3 else ''} ({role})"
+        for role, parties in roles.items()
+    ]
+    return f"{', '.join(said)} {'knows' if len(addresses) == 1 else 'know'} it"

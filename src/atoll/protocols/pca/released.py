@@ -67,28 +67,30 @@ OUTPUTS = {
     "components": Output(
         ("components", "mean", "scale", "columns"),
         _EVERYONE,
-        SERVER,
         "the principal components, with the column names, means and divisors that project new rows",
     ),
     "explained_variance": Output(
         ("explained_variance", "total_variance", "noise_variance"),
         _EVERYONE,
-        SERVER,
         "how much variance each component explains, and the total",
     ),
     "n_samples": Output(
         ("n_samples", "islands"),
         _EVERYONE,
-        SERVER,
         "the number of rows of all islands together, and which islands they are",
     ),
     "scores": Output(
         ("scores", "labels"),
         (CONSUMER,),
-        PROVIDER,
         "every row's projection onto the components, with the label column where the study names one",
     ),
 }
+
+
+VARIANCES = OUTPUTS["explained_variance"].values
+ROW_COUNT = OUTPUTS["n_samples"].values
+MODEL_VALUES = (*OUTPUTS["components"].values, *VARIANCES, *ROW_COUNT)
+"""What whoever has the covariance, the mean and the number of rows can compute."""
 
 
 def named(message: Message) -> Outputs:

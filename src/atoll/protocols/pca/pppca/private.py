@@ -99,7 +99,7 @@ async def server(
 def learns(study: Study, asked: Privacy) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     said = [
-        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(PROVIDER, method.contributors_see, (*method.to_contributors, *method.to_adder)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
         *private.disclosures(PROVIDER, SERVER, method, asked.centre),

@@ -57,7 +57,9 @@ from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, 
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import (
     CONSUMER,
+    MODEL_VALUES,
     PROVIDER,
+    ROW_COUNT,
     SERVER,
     Model,
     Projection,
@@ -310,14 +312,17 @@ def learns(study: Study) -> list[Disclosure]:
         return private.learns(study, asked)
     method = secure_sums.chosen(study)
     said = [
-        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(
             PROVIDER,
             method.contributors_see,
             (*method.to_contributors, *method.to_adder),
         ),
         Disclosure(
-            PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
+            PROVIDER,
+            "the number of rows n and the mean of each column over all islands",
+            (JointMean,),
+            (*ROW_COUNT, "mean"),
         ),
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
@@ -325,10 +330,13 @@ def learns(study: Study) -> list[Disclosure]:
             SERVER,
             "the number of rows n, the mean and the full covariance matrix over all islands, exactly",
             method.to_receivers,
+            MODEL_VALUES,
         ),
     ]
     if any(_needs_transfer(study, address) for address in study.who(PROVIDER)):
-        said.append(Disclosure(PROVIDER, "the components T" + _and_scale(study), (Transfer,)))
+        told = tuple(address.party for address in study.who(PROVIDER) if _needs_transfer(study, address))
+        words = "the components T" + _and_scale(study)
+        said.append(Disclosure(PROVIDER, words, (Transfer,), ("components", "scale"), told))
     for role in (PROVIDER, CONSUMER):
         if any(a.role == role for a in study.receivers("explained_variance")):
             said.append(Disclosure(role, "explained and total variance", (Variances,)))
@@ -366,7 +374,9 @@ def _caveats(study: Study) -> list[Disclosure]:
     if _score_receivers(study) and may_leave(study):
         said.append(Disclosure(CONSUMER, "which islands stayed", (Participants,)))
     if _score_receivers(study):
-        said.append(Disclosure(CONSUMER, "projections also show how many rows each island has"))
+        receivers = tuple(address.party for address in _score_receivers(study))
+        words = "projections also show how many rows each island has"
+        said.append(Disclosure(CONSUMER, words, (), ROW_COUNT, receivers))
     if _score_receivers(study) and study.receivers("components"):
         said.append(
             Disclosure(

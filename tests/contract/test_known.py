@@ -20,7 +20,9 @@ NAMES = [
     *("sfpca-columns-scores", "sfpca-encrypted", "pppca-shares", "pppca-masks-dropouts", "pppca-private"),
     *("pppca-private-pairs", "dpdpca-shares", "dpdpca-paper", "dpdpca-pairs", "sfpca"),
 ]
-RELEASES_NOTHING = [f"{name}, nothing released" for name in ("sfpca", "pppca-shares", "pppca-private", "meta")]
+RELEASES_NOTHING = [
+    f"{name}, nothing released" for name in ("sfpca", "pppca-shares", "pppca-private", "meta")
+]
 
 FROM_AGREEMENT = {"columns", "islands"}
 """What roles agree on before anything is computed; they do not list it among what they learned."""

@@ -162,7 +162,9 @@ def test_without_blinding_nobody_is_withstood_and_that_is_said() -> None:
     blind, plain = MixOptions(), MixOptions(blind=False, cut="fractions")
     assert Mix.withstands(5, blind, adder_apart=True) == 3
     assert Mix.withstands(5, plain, adder_apart=True) == 0
-    assert Mix.trust(5, blind).startswith("What a single island adds stays hidden from the mediator, even if up to 3 of")
+    assert Mix.trust(5, blind).startswith(
+        "What a single island adds stays hidden from the mediator, even if up to 3 of"
+    )
     assert Mix.trust(5, plain).startswith("Not blinded: the mediator sees every segment")
 
 

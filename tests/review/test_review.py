@@ -149,7 +149,7 @@ def test_the_epsilon_after_a_study_is_what_its_ledger_then_has(neighbours: str, 
 def test_a_site_that_asks_for_more_noise_than_there_is_will_refuse(
     example: Example, least: int, noise_for: int | None
 ) -> None:
-    said = f"this site takes part from {least} colluding owner(s) on, the noise is for {noise_for}"
+    said = f"this site asks for noise against at least {least} colluding owner(s), the study has {noise_for}"
     reviewed = review_privacy(example.study, Local(min_colluders=least))
     assert reviewed is not None
     assert reviewed.refusals == (() if noise_for is None else (said,))

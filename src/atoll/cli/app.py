@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import sys
 import warnings
 from typing import Annotated, Any
@@ -64,6 +66,7 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; every error ends with its documented exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    _prepare_streams()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -82,6 +85,15 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(error.exit_code)
         console.print_unexpected(error)
         sys.exit(AtollError.exit_code)
+
+
+def _prepare_streams() -> None:
+    """A terminal that knows no bullet gets a question mark for it, not half a review and an error. What
+    libraries log (matplotlib: that it makes a cache) is not ours to say, least of all under --quiet."""
+    logging.getLogger("matplotlib").addHandler(logging.NullHandler())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

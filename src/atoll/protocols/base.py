@@ -57,7 +57,7 @@ Timer = Callable[[Callable[[], object]], float]
 class Disclosure(NamedTuple):
     """One thing that a role learns, in plain words, and the messages that bring it.
 
-    The only source for who knows what: reviews, tables of outputs and errors all ask :meth:`Protocol.knowers`.
+    The only source for who knows what: reviews, tables and errors all ask :meth:`Protocol.knowers`.
     """
 
     role: str

@@ -59,7 +59,9 @@ def learns(study: Study) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     return [
         Disclosure(CONTRIBUTOR, method.contributors_see, (*method.to_contributors, *method.to_adder)),
-        Disclosure(RECEIVER, "the sum over all contributors, exactly", method.to_receivers, OUTPUTS["total"].values),
+        Disclosure(
+            RECEIVER, "the sum over all contributors, exactly", method.to_receivers, OUTPUTS["total"].values
+        ),
     ]
 
 

@@ -18,12 +18,12 @@ _SPLITS = {
 
 _OPEN = "**to be filled in**"
 _REHEARSAL = (
-    "A rehearsal: all roles run in one process, on one machine that has every island's table. What is said of "
-    "the parties holds for the roles there, not for whoever runs that machine."
+    "A rehearsal: all roles run in one process, on one machine that has every island's table. What is said "
+    "of the parties holds for the roles there, not for whoever runs that machine."
 )
 _BETWEEN_MACHINES = (
-    "A run between machines: every party has a key of its own and runs its own role on its own machine, where "
-    "its table stays."
+    "A run between machines: every party has a key of its own and runs its own role on its own machine, "
+    "where its table stays."
 )
 
 
@@ -55,9 +55,9 @@ def way_of_running(review: Review) -> str:
 def _identity(review: Review) -> str:
     return (
         f"Study digest (SHA-256): `{review.digest}`\n\n"
-        "The digest is a fingerprint of the study. It covers the analysis and its parameters, the parties, the "
-        "protection, the releases and, of the table below, everything but the contact and the columns that only "
-        "tables name. Any change to these gives another digest and needs a new approval."
+        "The digest is a fingerprint of the study. It covers the analysis and its parameters, the parties, "
+        "the protection, the releases and, of the table below, everything but the contact and the columns "
+        "that only tables name. Any change to these gives another digest and needs a new approval."
     )
 
 
@@ -267,8 +267,8 @@ def _private_risks(privacy: PrivacyReview) -> Iterable[str]:
         )
     yield (
         "Studies without an epsilon are not counted in any epsilon, and are booked only where the site has a "
-        "ledger and the study file names the data set. Over the same rows, one of them can show what the noise "
-        "hides here."
+        "ledger and the study file names the data set. Over the same rows, one of them can show what the "
+        "noise hides here."
     )
 
 

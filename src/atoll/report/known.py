@@ -39,4 +39,3 @@ def _those(review: Review, role: str, parties: Sequence[str]) -> str:
 def _what(whole: bool, values: Sequence[str]) -> str:
     said = [_WORDS.get(value, value.replace("_", " ")) for value in values]
     return "all of it" if whole else ", ".join(said)
-

@@ -105,7 +105,7 @@ def _exact_words(ledger: Ledger, island: str, identity: str) -> str:
 def will_refuse(privacy: PrivacyReview) -> tuple[str, ...]:
     """Why a run would end before anything leaves an island, island by island."""
     accounts = (f"{a.island}: {a.refusal}" for a in privacy.accounts if a.refusal)
-    return (*accounts, *(f"the islands here will refuse: {sentence}" for sentence in privacy.refusals))
+    return (*accounts, *(f"the island will refuse: {sentence}" for sentence in privacy.refusals))
 
 
 def identity_missing(island: str) -> str:

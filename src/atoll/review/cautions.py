@@ -29,8 +29,8 @@ def _of_terms(terms: PrivacyTerms, rows: int) -> Iterator[str]:
     accuracy = guess_accuracy(terms.epsilon, terms.delta or 0.0)
     if guess_accuracy(terms.epsilon) > LITTLE_LEFT:
         yield (
-            f"epsilon {terms.epsilon:g} promises next to nothing: an attacker who knows all other rows may be "
-            f"right about one row in {accuracy:.4%} of cases; with epsilon 1 it is 73%"
+            f"epsilon {terms.epsilon:g} promises next to nothing: an attacker who knows all other rows may "
+            f"be right about one row in {accuracy:.4%} of cases; with epsilon 1 it is 73%"
         )
     if terms.delta is None:
         return

@@ -159,7 +159,7 @@ def not_released(study: Study, value: str) -> NotReleased:
 
 
 def _who_knows(addresses: Sequence[Address]) -> str:
-    """"coast, valley (provider), office (server) know it": as many names as can be read."""
+    """ "coast, valley (provider), office (server) know it": as many names as can be read."""
     if not addresses:
         return "nobody knows it"
     roles: dict[str, list[str]] = {}

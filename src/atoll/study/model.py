@@ -178,7 +178,9 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def digest_as_stated(self) -> str:
         """The digest of format 1, which covered what a study stated and no defaults: in files of 0.1.0."""
-        stated = {name: value for name, value in to_plain(self).items() if name not in ("version", "assessment")}
+        stated = {
+            name: value for name, value in to_plain(self).items() if name not in ("version", "assessment")
+        }
         return hashlib.sha256(msgspec.json.encode({"format": 1, **stated}, order="sorted")).hexdigest()
 
 

@@ -158,7 +158,9 @@ async def separate_provider(net: Network, study: Study, own: Own, record: Record
 # ---- who learns what ----
 
 META_OUTPUTS = {output: OUTPUTS[output] for output in ("components", "explained_variance", "n_samples")}
-SEPARATE_OUTPUTS = {"models": Output(("models",), (PROVIDER,), "each island's own components, of its own rows only")}
+SEPARATE_OUTPUTS = {
+    "models": Output(("models",), (PROVIDER,), "each island's own components, of its own rows only")
+}
 
 
 def meta_learns(study: Study) -> list[Disclosure]:

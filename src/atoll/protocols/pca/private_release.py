@@ -401,7 +401,10 @@ def disclosures(owner: str, receiver: str, method: type[SecureSum], centre: str)
         return [Disclosure(receiver, words, method.to_receivers, MODEL_VALUES)]
     return [
         Disclosure(
-            owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,), ("mean",)
+            owner,
+            "the private centre, noisy row count and radius after each stage",
+            (PublicCentre,),
+            ("mean",),
         ),
         Disclosure(
             receiver,

@@ -55,7 +55,6 @@ from atoll.protocols.booking import Booking, refuse_ledger
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components, deterministic_signs
-from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.pca.released import (
     MODEL_VALUES,
     Model,
@@ -65,6 +64,7 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.private_options import Privacy, PrivateParameters
 from atoll.randomness import fresh_seed
 from atoll.study.address import Address

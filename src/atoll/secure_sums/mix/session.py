@@ -172,8 +172,8 @@ class Mix(SecureSum):
                 "what single islands added. Only a segment's sender is hidden. For comparison, not for use."
             )
         return (
-            f"{cls.hidden_from('mediator', contributors - 2, contributors)}. All islands together, without the "
-            "mediator, learn nothing. Blinding hides the numbers; mixing adds that nobody can tell which "
+            f"{cls.hidden_from('mediator', contributors - 2, contributors)}. All islands together, without "
+            "the mediator, learn nothing. Blinding hides the numbers; mixing adds that nobody can tell which "
             "encrypted number is whose."
         )
 

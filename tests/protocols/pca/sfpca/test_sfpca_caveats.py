@@ -55,7 +55,8 @@ DIGITS = "; exact to about 16 digits"
         (sfpca(recipe="strict"), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
         (
             sfpca(),
-            f"if the tables have up to 42 columns, {WHOLE}; if they have more, 26 {RITZ}, {CERTIFIED}{DIGITS}",
+            f"if the tables have up to 42 columns, {WHOLE}; "
+            f"if they have more, 26 {RITZ}, {CERTIFIED}{DIGITS}",
         ),
         (sfpca(columns=["age", "dose", "weight"]), f"{WHOLE}{DIGITS}"),
         (sfpca(columns=[f"x{i}" for i in range(42)]), f"{WHOLE}{DIGITS}"),

@@ -46,7 +46,10 @@ def test_the_number_of_columns_decides_whether_components_can_be_turned_back() -
     named: dict[str, Any] = {"columns": ("age", "dose", "weight", "stay")}
     assert "joint covariance and" not in said(sfpca(**named), "provider")
     three = said(sfpca(columns=("age", "dose", "weight")), "provider")
-    assert "from all components but one, their variances and the total, it can work out the joint covariance" in three
+    assert (
+        "from all components but one, their variances and the total, it can work out the joint covariance"
+        in three
+    )
     assert f"where the tables have no more than 2 columns, the components {ALL}" in said(sfpca(), "provider")
 
 

@@ -27,7 +27,7 @@ from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
-from atoll.errors import ParameterError, RangeOverflow, StudyError
+from atoll.errors import ParameterError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked, handshake
@@ -49,10 +49,9 @@ from atoll.protocols.pca.decompose import (
     Decomposition,
     check_components,
     decompose,
-    is_constant,
     standard_scale,
 )
-from atoll.protocols.pca.pppca import outputs, private
+from atoll.protocols.pca.pppca import grid, outputs, private
 from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, receive_mean
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import (
@@ -82,9 +81,6 @@ OUTPUTS: dict[str, Output] = {
     **PCA_OUTPUTS,
 }
 """Those that PCA protocols share, and those of PPPCA alone."""
-
-# A sum of squared deviations below this has fewer than 40 bits on the grid.
-SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
 
 
 class PPPCAParameters(PrivateParameters, frozen=True):
@@ -137,17 +133,6 @@ def covariance(total: Limbs, n: int, d: int) -> Matrix:
     return (from_triangle(values[d:], d) - np.outer(residual / n, residual)) / (n - 1)
 
 
-def check_grid(C: Matrix, mean: Matrix, n: int, columns: tuple[str, ...], standardize: bool) -> None:
-    """Refuse deviations so small that the grid cannot hold them: an underflow is no result either."""
-    diagonal, varies = np.diag(C) * (n - 1), ~is_constant(np.diag(C) * (n - 1) / n, mean, n)
-    small = (diagonal < SMALLEST_SCATTER) & varies
-    if small.any() and (standardize or diagonal.max() < SMALLEST_SCATTER):
-        raise RangeOverflow(
-            f"column {columns[int(np.argmax(small))]!r} deviates by less than the fixed-point grid resolves",
-            hint="multiply the column by a public power of ten",
-        )
-
-
 def transfer_matrix(
     C: Matrix, mean: Matrix, n: int, p: PPPCAParameters
 ) -> tuple[Decomposition, Matrix | None]:
@@ -184,13 +169,15 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
         await compare(net, "the columns", told, study.who(PROVIDER), may_leave=may_leave(study))
     table = island.chosen(agreed.names)
     local = await net.compute(moments, table)
+    grid.check_own(local, island.name, agreed.names, M)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
     await booked.settle_exact(net, table)
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave
-    C_i = await net.compute(gen_scatter, local, joint.mean, M)
+    with grid.named(island.name, agreed.names):
+        C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
     await sums.close()
     islands = joint.islands or tuple(address.party for address in study.who(PROVIDER))
@@ -230,7 +217,7 @@ async def server(net: Network, study: Study, own: Own, record: Record) -> Learne
     await net.broadcast(staying, JointMean(n, islands if may_leave(study) else None, mean))
     total = await sums.total("scatter", _scatter_length(d))
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
-    check_grid(C, mean, n, agreed.names, p.standardize)
+    grid.check_grid(C, mean, n, agreed.names, p.standardize)
     T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
     outputs.check_found(study, p, n, T)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)

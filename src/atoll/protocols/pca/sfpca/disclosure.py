@@ -59,9 +59,9 @@ def protection(study: Study) -> Protection:
     p = study.read_parameters(SFPCAParameters)
     words = (
         "What islands contribute of their records travels encrypted under a collective key, or hidden under "
-        "random numbers. Every island keeps a part of what opens it, and nobody can read it while one of them "
-        "keeps its part to itself. The coordinator has no part. Nothing is opened but what “Who learns what” "
-        "lists."
+        "random numbers. Every island keeps a part of what opens it, and nobody can read it while one of "
+        "them keeps its part to itself. The coordinator has no part. Nothing is opened but what “Who learns "
+        "what” lists."
     )
     if p.epsilon is not None:
         return Protection(words, "the private centre")
@@ -79,8 +79,8 @@ def _columns(study: Study) -> list[Disclosure]:
 def set_up() -> list[Disclosure]:
     """What row counts, keys and products show."""
     hidden = (
-        "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of the "
-        "key to itself"
+        "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of "
+        "the key to itself"
     )
     return [
         Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,), ROW_COUNTS),
@@ -156,8 +156,8 @@ def spectrum_words(p: SFPCAParameters) -> str:
     if k is None:
         return f"{all_}, {certified}"
     ritz = (
-        f"{k + OVERSAMPLING} approximate eigenvalues (Ritz values), the leading ones of which are the explained "
-        f"variances, {certified}"
+        f"{k + OVERSAMPLING} approximate eigenvalues (Ritz values), the leading ones of which are the "
+        f"explained variances, {certified}"
     )
     if p.recipe != "auto" or p.columns is not None:
         return ritz
@@ -192,7 +192,9 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     if p.standardize:
         components = "the principal components of the standardised columns; a column of zeros is constant"
     bits = bits_of(p)
-    precise = "" if bits is None else f" (to {bits} binary digits after the point; noise covers what is finer)"
+    precise = (
+        "" if bits is None else f" (to {bits} binary digits after the point; noise covers what is finer)"
+    )
     for output, words, kinds in (
         ("components", components + precise, (machine.ReleasedShare,)),
         ("scores", f"the projections of {whose}{precise}", (machine.ReleasedShare,)),
@@ -274,8 +276,8 @@ def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "all providers but one, if they work together with the coordinator, can work out the power of "
-                f"two that the last island's own values do not exceed{of}",
+                "all providers but one, if they work together with the coordinator, can work out the power "
+                f"of two that the last island's own values do not exceed{of}",
             )
         )
     return said
@@ -311,8 +313,8 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = [
         Disclosure(
             PROVIDER,
-            "the eigenvalues show an island that has a single row, up to the signs of its values; islands with "
-            f"fewer than {few} are named in a warning",
+            "the eigenvalues show an island that has a single row, up to the signs of its values; islands "
+            f"with fewer than {few} are named in a warning",
         ),
     ]
     if score_owners(study):

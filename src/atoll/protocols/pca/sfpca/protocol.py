@@ -84,9 +84,7 @@ OUTPUTS = {
         _EVERYONE,
         "how much variance each component explains, and the total",
     ),
-    "n_samples": Output(
-        ("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"
-    ),
+    "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"),
     "scores": Output(
         ("scores",),
         (PROVIDER,),

@@ -14,6 +14,7 @@ from atoll import __version__
 from atoll.cli import bench, console, ledger
 from atoll.cli.commands import Command, Group
 from atoll.cli.demo import demo
+from atoll.cli.doctor import doctor
 from atoll.cli.options import FLAG
 from atoll.cli.review import review
 from atoll.cli.run import run
@@ -36,7 +37,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, review):
+for command in (demo, run, review, doctor):
     app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(ledger.app, name="ledger")

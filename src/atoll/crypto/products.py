@@ -33,6 +33,7 @@ from atoll.crypto.hazmat.product import (
     streamed_right,
     to_ints,
     vector_path,
+    vector_paths,
     widened,
 )
 
@@ -61,5 +62,6 @@ __all__ = [
     "streamed_right",
     "to_ints",
     "vector_path",
+    "vector_paths",
     "widened",
 ]

@@ -227,8 +227,8 @@ def count_columns(file: StudyFile) -> int | None:
     named = file.study.parameters.get("columns")
     if named is not None:
         return len(named)
-    label = file.study.parameters.get("label")
-    counts = [_columns_of(file.local.data.get(party), label) for party in data_holders(file.study)]
+    beside = _beside(file.study)
+    counts = [_columns_of(file.local.data.get(party), beside) for party in data_holders(file.study)]
     known = [count for count in counts if count is not None]
     if file.study.partition == "vertical":
         return sum(known) if len(known) == len(counts) else None
@@ -237,23 +237,28 @@ def count_columns(file: StudyFile) -> int | None:
 
 def name_columns(file: StudyFile) -> tuple[str, ...]:
     """The names of the columns that tables at hand bring to the study, none twice."""
-    label = file.study.parameters.get("label")
+    beside = _beside(file.study)
     found: dict[str, None] = {}
     for party in data_holders(file.study):
-        found |= dict.fromkeys(_names_of(file.local.data.get(party), label) or ())
+        found |= dict.fromkeys(_names_of(file.local.data.get(party), beside) or ())
     return tuple(found)
 
 
-def _columns_of(path: str | Path | None, label: Any) -> int | None:
-    names = _names_of(path, label)
+def _beside(study: Study) -> set[Any]:
+    """Columns that go along and are no features."""
+    return {study.parameters.get("label"), study.parameters.get("row_ids")}
+
+
+def _columns_of(path: str | Path | None, beside: set[Any]) -> int | None:
+    names = _names_of(path, beside)
     return None if names is None else len(names)
 
 
-def _names_of(path: str | Path | None, label: Any) -> list[str] | None:
+def _names_of(path: str | Path | None, beside: set[Any]) -> list[str] | None:
     if path is None or not Path(path).is_file():
         return None
     try:
-        return [column for column in column_names(path) if column != label]
+        return [column for column in column_names(path) if column not in beside]
     except (AtollError, OSError, ValueError):
         return None  # what is wrong with a table is the run's business; here it only informs
 

@@ -70,11 +70,13 @@ class Result:
         return self.outputs[name]
 
     def consumer_frame(self) -> pd.DataFrame:
-        """The projections of all islands in one frame, with the label where the study names one."""
+        """The projections of all islands in one frame, with row ids and labels where the study names them."""
         parts = []
-        labels = self.outputs.get("labels") or {}
+        labels, ids = self.outputs.get("labels") or {}, self.outputs.get("ids") or {}
         for island, scores in self["scores"].items():
             part = pd.DataFrame(scores, columns=[f"PC{i + 1}" for i in range(scores.shape[1])])
+            if island in ids:
+                part.insert(0, "row_id", ids[island])
             part.insert(0, "island", island)
             if island in labels:
                 part["label"] = labels[island]

@@ -85,13 +85,15 @@ OUTPUTS: dict[str, Output] = {
 
 class PPPCAParameters(PrivateParameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``columns``: the columns to use, where not all of them; ``accept_determined``:
-    release what says the covariance (:mod:`atoll.protocols.pca.pppca.outputs`); with ``epsilon``: a
-    differentially private release, as in :mod:`atoll.protocols.pca.private_release`."""
+    with the projections; ``row_ids``: one that tells the rows apart there; ``columns``: the columns to use,
+    where not all of them; ``accept_determined``: release what says the covariance
+    (:mod:`atoll.protocols.pca.pppca.outputs`); with ``epsilon``: a differentially private release, as in
+    :mod:`atoll.protocols.pca.private_release`."""
 
     n_components: int | float | None = 2
     standardize: bool = False
     label: str | None = None
+    row_ids: str | None = None
     columns: tuple[str, ...] | None = None
     accept_determined: bool = False
 
@@ -155,7 +157,7 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p = study.read_parameters(PPPCAParameters)
     if (asked := p.privacy) is not None:
-        return await private.provider(net, study, own, record, asked, p.columns, p.label)
+        return await private.provider(net, study, own, record, asked, p.columns, p.label, p.row_ids)
     with Booking(study, own, record, None) as booked:
         return await _exact_provider(net, study, own, record, booked)
 
@@ -163,7 +165,9 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
 async def _exact_provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
     island = own.table
-    agreed = await handshake.announce(net, island, server, p.columns, p.label)
+    agreed = await handshake.announce(net, island, server, p.columns, p.label, p.row_ids)
+    if _score_receivers(study) and p.row_ids is not None:
+        island.row_ids(p.row_ids)  # refused before anything else leaves
     if p.columns is None:  # else the study says them
         told = (agreed.names, agreed.named)
         await compare(net, "the columns", told, study.who(PROVIDER), may_leave=may_leave(study))
@@ -191,7 +195,7 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
             scores = await net.compute(
                 project, table.whole(), joint.mean, T.components, T.scale
             )  # Alg 2, l.9
-            await net.send(consumer_address, labelled(scores, island, p.label))
+            await net.send(consumer_address, labelled(scores, island, p.label, p.row_ids))
     if study.releases("explained_variance", net.me):
         variances = await net.receive(Variances, server)
         check_released(variances, study, server)
@@ -344,8 +348,9 @@ def _and_scale(study: Study) -> str:
 
 
 def _and_labels(study: Study) -> str:
-    label = study.read_parameters(PPPCAParameters).label
-    return f", with the label {label!r}" if label else ""
+    p = study.read_parameters(PPPCAParameters)
+    label = f", with the label {p.label!r}" if p.label else ""
+    return label + (f", with the row id {p.row_ids!r}" if p.row_ids else "")
 
 
 def _caveats(study: Study) -> list[Disclosure]:
@@ -364,6 +369,9 @@ def _caveats(study: Study) -> list[Disclosure]:
         receivers = tuple(address.party for address in _score_receivers(study))
         words = "projections also show how many rows each island has"
         said.append(Disclosure(CONSUMER, words, (), ROW_COUNT, receivers))
+    if _score_receivers(study) and study.read_parameters(PPPCAParameters).row_ids:
+        words = "row ids say whose each projection is, to everybody who knows the ids"
+        said.append(Disclosure(CONSUMER, words))
     if _score_receivers(study) and study.receivers("components"):
         said.append(
             Disclosure(
@@ -430,7 +438,11 @@ def _check_privacy(study: Study, p: PPPCAParameters) -> None:
             private.check(study, p.privacy, p.standardize)
         return
     # The baselines, which share these parameters, have no noise and refuse no number of components.
-    for name, stated in (("epsilon", p.privacy is not None), ("accept_determined", p.accept_determined)):
+    for name, stated in (
+        ("epsilon", p.privacy is not None),
+        ("accept_determined", p.accept_determined),
+        ("row_ids", p.row_ids is not None),
+    ):
         if stated:
             raise StudyError(
                 f"{name} cannot be used with {study.protocol}",
@@ -446,11 +458,14 @@ def terms(study: Study) -> PrivacyTerms | None:
 
 def check_columns(p: PPPCAParameters) -> None:
     """The columns a study names must be some, distinct, and not the label."""
+    if p.row_ids is not None and p.row_ids == p.label:
+        raise StudyError("row_ids and label cannot be the same column", path=("parameters", "row_ids"))
     if p.columns is None:
         return
-    if not p.columns or len(set(p.columns)) < len(p.columns) or p.label in p.columns:
+    beside = {p.label, p.row_ids}
+    if not p.columns or len(set(p.columns)) < len(p.columns) or beside & set(p.columns):
         raise StudyError(
-            "columns must name at least one column, none twice, and not the label",
+            "columns must name at least one column, none twice, and neither the label nor the row ids",
             path=("parameters", "columns"),
         )
 
@@ -458,6 +473,7 @@ def check_columns(p: PPPCAParameters) -> None:
 PROTOCOL = Protocol(
     name="pppca",
     title="PCA by secure sums (PPPCA)",
+    version=2,  # projections may bring row ids
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({SERVER}),

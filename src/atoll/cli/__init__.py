@@ -7,7 +7,7 @@
 - :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``
 - :mod:`hospitals`: the demo's data and its study; :mod:`comparison`: what its result is compared with
 - :mod:`demo`: ``atoll demo``
-- :mod:`doctor`: ``atoll doctor``
+- :mod:`init`: ``atoll init``; :mod:`doctor`: ``atoll doctor``; :mod:`completion`: ``atoll completion``
 - :mod:`bench`: ``atoll bench``; :mod:`ledger`: ``atoll ledger``
 - :mod:`app`: all commands together, and how the program ends
 """

@@ -13,8 +13,10 @@ import typer
 from atoll import __version__
 from atoll.cli import bench, console, ledger
 from atoll.cli.commands import Command, Group
+from atoll.cli.completion import completion, prepare
 from atoll.cli.demo import demo
 from atoll.cli.doctor import doctor
+from atoll.cli.init import init
 from atoll.cli.options import FLAG
 from atoll.cli.review import review
 from atoll.cli.run import run
@@ -37,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, review, doctor):
+for command in (demo, init, review, run, doctor, completion):
     app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(ledger.app, name="ledger")
@@ -68,6 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command; every error ends with its documented exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     _prepare_streams()
+    prepare()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning

@@ -36,7 +36,9 @@ def readers() -> Iterator[Finding]:
             READERS[ending]
         except Exception:  # a package's own reader may fail in any way
             broken.append(ending)
-            remedy = f"pip install {needed}" if needed else "mend or remove the package that brings this reader"
+            remedy = (
+                f"pip install {needed}" if needed else "mend or remove the package that brings this reader"
+            )
             yield Finding("readers", "problem", f"files that end in .{ending} cannot be read here", remedy)
     known = ", ".join(f".{ending}" for ending in READERS.names() if ending not in broken)
     missing = [name for name in _FRAMES if importlib.util.find_spec(name) is None]

@@ -86,5 +86,7 @@ def calibration() -> Iterator[Finding]:
         yield Finding(name, "note", "nothing can be measured without the core library", _BUILD)
     else:
         measured = rates.file().is_file() and table.origin == rates.Rates.__struct_defaults__[-1]
-        said = "forecasts of time use this machine's own speed" if measured else f"forecasts use {table.origin}"
+        said = (
+            "forecasts of time use this machine's own speed" if measured else f"forecasts use {table.origin}"
+        )
         yield Finding(name, "ok" if measured else "note", said, None if measured else remedy)

@@ -31,7 +31,7 @@ def test_every_form_is_the_same_table(tmp_path: Path, name: str, separator: str)
     path = tmp_path / name
     FRAME.to_csv(path, sep=separator, index=False)
     if name.endswith(".gz"):
-        assert gzip.open(path).read(3) == b"age" or gzip.open(path).read(4) == b'"age'
+        assert gzip.decompress(path.read_bytes()).lstrip(b'"').startswith(b"age, years")
     assert column_names(path) == ("age, years", "dose", "kind")
     assert row_count(path) == 3
     island = Island.from_file(path, name="north")
@@ -46,16 +46,16 @@ def test_a_header_is_checked_whatever_the_form(tmp_path: Path, name: str) -> Non
     pd.DataFrame([[1.0, 2.0], [3.0, 4.0]]).to_csv(
         tmp_path / name, sep=separator, index=False, header=["7.5", "b"]
     )
-    with pytest.raises(DataError, match="the name of column 1 of .* is a number"):
+    with pytest.raises(DataError, match=r"the name of column 1 of .* is a number"):
         Island.from_file(tmp_path / name)
     pd.DataFrame([[1.0, 2.0]]).to_csv(tmp_path / name, sep=separator, index=False, header=["b", "b"])
-    with pytest.raises(DataError, match="columns 1 and 2 of .* have the same name"):
+    with pytest.raises(DataError, match=r"columns 1 and 2 of .* have the same name"):
         Island.from_file(tmp_path / name)
 
 
 def test_a_file_that_is_not_packed_as_its_name_says_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="north: t.csv.gz cannot be read"):
+    with pytest.raises(DataError, match=r"north: t\.csv\.gz cannot be read"):
         Island.from_file(tmp_path / "t.csv.gz", name="north")
 
 

@@ -97,7 +97,7 @@ def test_ids_are_neither_features_nor_labels_nor_for_baselines() -> None:
     protocol = protocol_of("pppca")
     for wrong in ({"label": "patient"}, {"columns": ["age", "patient"]}):
         study = structs.replace(example.study, parameters={**example.study.parameters, **wrong})
-        with pytest.raises(StudyError, match="row_ids|row ids"):
+        with pytest.raises(StudyError, match=r"row_ids|row ids"):
             check_study(protocol, study)
     study = structs.replace(meta().study, parameters={"n_components": 2, "row_ids": "patient"})
     with pytest.raises(StudyError, match="row_ids cannot be used with meta"):
@@ -106,6 +106,7 @@ def test_ids_are_neither_features_nor_labels_nor_for_baselines() -> None:
 
 def test_a_table_without_the_column_is_named(folder: Path) -> None:
     (folder / "study.toml").write_text(NAMED)
+    file = open_study("study.toml")
+    own = read_own(file)
     with pytest.raises(DataError, match="there is no column of row ids 'patient'"):
-        file = open_study("study.toml")
-        run_study(file.study, read_own(file))
+        run_study(file.study, own)

@@ -29,9 +29,10 @@ SHOWN = BOOKED.replace("[local]", 'explained_variance = ["owner", "data_user"]\n
 
 
 def run_on_small_disk(kilobytes: int, **environment: str) -> Finished:
-    """``atoll run study.toml -o full/out`` where ``full`` is a disk of that size."""
+    """``atoll run study.toml -o full/out`` where ``full`` is a disk of that size; ``tiny`` holds one page."""
     run = f"exec {sys.executable} -m atoll run study.toml -o full/out"
-    command = f"mount -t tmpfs -o size={kilobytes}k small full && {run}"
+    mounts = f"mount -t tmpfs -o size={kilobytes}k small full && mount -t tmpfs -o size=4k small tiny"
+    command = f"{mounts} && {run}"
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", command],
         capture_output=True,
@@ -46,6 +47,7 @@ def run_on_small_disk(kilobytes: int, **environment: str) -> Finished:
 def private(folder: Path) -> Path:
     (folder / "study.toml").write_text(SHOWN)
     (folder / "full").mkdir()
+    (folder / "tiny").mkdir()
     budgets("9")
     return folder
 
@@ -73,8 +75,8 @@ def test_a_booked_result_is_kept_in_a_second_place_and_not_debited_again(private
 
 @needs_own_disk
 def test_a_result_that_fits_nowhere_is_said_to_be_lost(private: Path) -> None:
-    full = str(private / "full")
-    ended = run_on_small_disk(72, HOME=full, ATOLL_HOME=full, TMPDIR=full, MPLCONFIGDIR=str(private))
+    tiny = str(private / "tiny")
+    ended = run_on_small_disk(88, HOME=str(private), ATOLL_HOME=tiny, TMPDIR=tiny)
     assert ended.code == NotWritten.exit_code, ended
     assert "it is lost" in ended.err
     assert "another release, and another debit" in ended.err

@@ -102,7 +102,7 @@ def test_columns_are_those_of_the_study_or_of_a_table(tmp_path: Path) -> None:
 
 def test_a_wrong_key_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(assessment(purpos='"x"'))
-    with pytest.raises(StudyError, match=r"study\.toml:15: \[assessment\] has no 'purpos'"):
+    with pytest.raises(StudyError, match=r"study\.toml:16: \[assessment\] has no 'purpos'"):
         atoll.load_study(tmp_path / "study.toml")
 
 

@@ -31,7 +31,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="atoll",
-    help="Private PCA across data islands. Only what the study says leaves an island.",
+    help="Private PCA across data islands. Only what the study says is sent to others.",
     epilog="Start with: atoll demo",
     cls=Group,
     add_completion=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,16 +21,18 @@ def completion(
 
     For bash, put this line into ~/.bashrc: eval "$(atoll completion bash)"
     """
-    from typer.completion import get_completion_script
+    from typer import completion as shells
 
     if shell not in SHELLS:
         raise ParameterError(f"there is no completion for the shell {shell!r}", hint=one_of(shell, SHELLS))
-    print(get_completion_script(prog_name="atoll", complete_var=VARIABLE, shell=shell))
+    script: Any = vars(shells)["get_completion_script"]  # typer shares it with no types
+    print(script(prog_name="atoll", complete_var=VARIABLE, shell=shell))
 
 
 def prepare() -> None:
     """Teach the program its shells, where one of them is asking; else it takes time for nothing."""
     if VARIABLE in os.environ:
-        from typer.completion import completion_init
+        from typer import completion as shells
 
-        completion_init()
+        start: Any = vars(shells)["completion_init"]
+        start()

@@ -6,6 +6,7 @@ none.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -69,9 +70,13 @@ def _write(finished: Run, place: Path) -> Path:
     """Result files alone, one for each recipient: what tables and figures are made from."""
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=place, prefix=f"{file_name(finished.result.study.name)}-"))
-    for name, result in zip(folder_names(finished.by_party), finished.by_party.values(), strict=True):
-        (folder / name).mkdir(mode=0o700)
-        write_result(result, folder / name, shown=False)
+    try:
+        for name, result in zip(folder_names(finished.by_party), finished.by_party.values(), strict=True):
+            (folder / name).mkdir(mode=0o700)
+            write_result(result, folder / name, shown=False)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)  # half a result is none, and takes room
+        raise
     return folder
 
 

@@ -210,7 +210,7 @@ def test_projections_that_go_to_one_who_brings_no_records_leave_their_island() -
     assert "to the island that holds the record only" in as_markdown(review)
     text = as_markdown(structs.replace(review, outputs=tuple(others)))
     assert "to the island that holds the record only" not in text
-    assert "Their projections do leave it" in text
+    assert "Projections of records are sent" in text
 
 
 def test_the_assessment_says_that_exact_results_are_exact() -> None:

@@ -454,7 +454,7 @@ def test_the_assessment_says_how_contributions_travel() -> None:
     assert [summed in text for text in (exact, *said.values())] == [True, False, False, False]
     only = "For the range of the data there is a secure sum (`shares`)"
     assert [only in text for text in (exact, *said.values())] == [False, False, True, False]
-    key = "travels encrypted, under a collective key"
+    key = "travels encrypted under a collective key"
     assert [key in text for text in (exact, *said.values())] == [False, False, True, True]
 
 

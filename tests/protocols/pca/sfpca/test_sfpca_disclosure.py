@@ -80,7 +80,7 @@ def test_encryption_hides_contributions_and_a_secure_sum_only_what_it_adds(
     example: Example, summed: str | None
 ) -> None:
     text = as_markdown(review_study(example.study))
-    assert "travels encrypted, under a collective key" in text
+    assert "travels encrypted under a collective key" in text
     assert "travels only inside a secure sum" not in text
     assert ("ecure sum" in text) == (summed is not None)
     if summed is not None:
@@ -92,7 +92,7 @@ def test_projections_are_said_to_reach_their_owners_or_those_who_see_others() ->
     own = as_markdown(review_study(sfpca_scores().study))
     assert "go to the island that holds the record only" in own
     common = as_markdown(review_study(EXAMPLES["sfpca-columns-scores"]().study))
-    assert "Their projections do leave it" in common
+    assert "Projections of records are sent" in common
 
 
 def test_components_that_can_be_opened_later_count_as_known() -> None:

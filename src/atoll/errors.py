@@ -12,6 +12,7 @@ AtollError                      exit 1
 │   ├── Deadlock                exit 5   every role waits; says who waits for what
 │   ├── PartyLeft               exit 5   a party left and the protocol needs it
 │   ├── CertificateRefused      exit 5   a result is not certified to be accurate enough
+│   ├── NotWritten              exit 5   a run finished, and its result could not be written where it should
 │   └── MessageError            exit 5   a message is malformed, unexpected, too large or forged
 │       └── KeyMismatch         exit 5   a ciphertext or envelope was made under another key
 ├── PrivacyError                exit 6   a privacy rule refuses this
@@ -63,7 +64,11 @@ class SchemaError(DataError):
 
 
 class RangeOverflow(DataError, OverflowError):
-    """A value does not fit the fixed-point grid."""
+    """A value does not fit the fixed-point grid. ``entry``: which one of a vector's."""
+
+    def __init__(self, message: str, *, hint: str | None = None, entry: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.entry = entry
 
 
 class StudyError(AtollError, ValueError):
@@ -108,6 +113,10 @@ class PartyLeft(RunError):
 
 class CertificateRefused(RunError):
     """The accuracy certificate does not vouch for the result."""
+
+
+class NotWritten(RunError):
+    """A run finished, and its result could not be written where it should; the hint says where it is."""
 
 
 class MessageError(RunError):

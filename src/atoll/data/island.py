@@ -211,6 +211,25 @@ class Island:
         classes, codes = np.unique(values.astype(str), return_inverse=True)
         return codes.astype(np.int64), tuple(str(c) for c in classes)
 
+    def row_ids(self, column: str) -> tuple[str, ...]:
+        """A column that tells the rows apart, as text; none missing, none twice."""
+        values = self._column(column)
+        missing = np.asarray(pd.isna(values))
+        if missing.any():
+            raise DataError(
+                f"{self.name}: the row id {column!r} is missing at {self.place(int(np.argmax(missing)))}",
+                hint="give every row an id, or leave row_ids out",
+            )
+        ids = tuple(str(value) for value in values)
+        if len(set(ids)) < len(ids):
+            seen: set[str] = set()
+            twice = next(row for row, one in enumerate(ids) if one in seen or seen.add(one))
+            raise DataError(
+                f"{self.name}: the row id {column!r} at {self.place(twice)} is there twice",
+                hint="ids must tell rows apart; leave row_ids out if they do not",
+            )
+        return ids
+
     def _column(self, column: str) -> npt.NDArray[Any]:
         index = self._places[column]
         if isinstance(self._table, np.ndarray):

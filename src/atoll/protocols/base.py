@@ -67,19 +67,25 @@ Timer = Callable[[Callable[[], object]], float]
 
 
 class Disclosure(NamedTuple):
-    """One thing that a role learns, in plain words, and the messages that bring it."""
+    """One thing that a role learns, in plain words, and the messages that bring it.
+
+    The only source for who knows what: reviews, tables and errors all ask :meth:`Protocol.knowers`.
+    """
 
     role: str
     learns: str
     messages: tuple[type[Message], ...] = ()
+    values: tuple[str, ...] = ()
+    """The values of outputs that the role knows by this, whether the study releases them to it or not."""
+    parties: tuple[str, ...] = ()
+    """Who of those that play the role; empty: all of them."""
 
 
 class Output(NamedTuple):
-    """One output that a study can release: its values, to whom it can go, and who has it anyway."""
+    """One output that a study can release: its values, and to whom it can go."""
 
     values: tuple[str, ...]
     roles: tuple[str, ...]
-    holder: str
     words: str = ""
     """The output in plain words, for ``atoll review``."""
 
@@ -197,6 +203,19 @@ class Protocol:
                 for role in party.roles
             )
         )
+
+    def knowers(self, study: Study, value: str) -> tuple[Address, ...]:
+        """Everybody who knows a value of an output at the end, by a release or by the protocol's nature."""
+        by_nature = {
+            Address(party, said.role)
+            for said in self.learns(study)
+            if value in said.values
+            for party in said.parties or tuple(address.party for address in study.who(said.role))
+        }
+        released = {a for name, o in self.outputs.items() if value in o.values for a in study.receivers(name)}
+        able = {role for o in self.outputs.values() if value in o.values for role in o.roles}
+        known = by_nature | {address for address in released if address.role in able}
+        return tuple(address for address in study.addresses() if address in known)
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""

@@ -46,10 +46,17 @@ MESSAGES = (Columns, AgreedColumns)
 _SHOWN = 5
 
 
-def describe(island: Island, wanted: Sequence[str] | None, label: str | None) -> Columns:
+def describe(
+    island: Island, wanted: Sequence[str] | None, label: str | None, row_ids: str | None = None
+) -> Columns:
     """What a provider tells: its feature columns, or of the wanted ones those it has."""
     asked = set(island.columns if wanted is None else wanted)
-    names = [c for c in island.columns if c != label and c in asked]
+    names = [c for c in island.columns if c not in (label, row_ids) and c in asked]
+    if row_ids is not None and row_ids not in island.columns:
+        raise SchemaError(
+            f"{island.name}: there is no column of row ids {row_ids!r}",
+            hint="it is named under [parameters]: row_ids = ...",
+        )
     if label is not None and label not in island.columns:
         raise SchemaError(
             f"{island.name}: there is no label column {label!r}",
@@ -210,10 +217,15 @@ def _distrusted(message: str) -> MessageError:
 
 
 async def announce(
-    net: Network, island: Island, checker: Address, wanted: Sequence[str] | None, label: str | None
+    net: Network,
+    island: Island,
+    checker: Address,
+    wanted: Sequence[str] | None,
+    label: str | None,
+    row_ids: str | None = None,
 ) -> AgreedColumns:
     """The provider's side."""
-    own = describe(island, wanted, label)
+    own = describe(island, wanted, label, row_ids)
     await net.send(checker, own)
     agreed = await net.receive(AgreedColumns, checker)
     check_agreed(agreed, own, wanted, island.name, checker)

@@ -11,4 +11,5 @@
 - :mod:`result`: what a study released, and the file that holds it
 - :mod:`studies`: study files as runs need them: checked, with the islands' data
 - :mod:`execute`: run a study, and hand the caller what it may have
+- :mod:`doctor`: what this machine has of what runs need
 """

@@ -36,7 +36,7 @@ from atoll.protocols.booking import Booking, refuse_few_colluders
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
-from atoll.protocols.pca.released import Model, Variances
+from atoll.protocols.pca.released import MODEL_VALUES, Model, Variances
 from atoll.protocols.private_options import Privacy
 from atoll.secure_sums import SecureSum
 from atoll.study.address import Address
@@ -414,13 +414,19 @@ def _rows_words(asked: Privacy, reach: str) -> list[str]:
 def disclosures(owner: str, receiver: str, method: type[SecureSum], centre: str) -> list[Disclosure]:
     if centre == "pairs":
         words = "one sum over all islands with noise in it: second moments of row differences, number of rows"
-        return [Disclosure(receiver, words, method.to_receivers)]
+        return [Disclosure(receiver, words, method.to_receivers, MODEL_VALUES)]
     return [
-        Disclosure(owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,)),
+        Disclosure(
+            owner,
+            "the private centre, noisy row count and radius after each stage",
+            (PublicCentre,),
+            ("mean",),
+        ),
         Disclosure(
             receiver,
             "for each stage the sum over all islands with noise in it: number and sum of rows, second "
             "moments; nothing without noise",
             method.to_receivers,
+            MODEL_VALUES,
         ),
     ]

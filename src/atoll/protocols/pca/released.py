@@ -49,11 +49,12 @@ class SampleCount(Message, frozen=True):
 
 
 class Projection(Message, frozen=True):
-    """Provider -> consumer: X'_i, with labels where the study names them."""
+    """Provider -> consumer: X'_i, with labels and row ids where the study names them."""
 
     scores: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any] | None
     classes: tuple[str, ...]
+    ids: tuple[str, ...] = ()
 
 
 MESSAGES: dict[str, type[Message]] = {
@@ -71,28 +72,31 @@ OUTPUTS = {
     "components": Output(
         ("components", "mean", "scale", "columns"),
         _EVERYONE,
-        SERVER,
         "the principal components, with the column names, means and divisors that project new rows",
     ),
     "explained_variance": Output(
         ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
-        SERVER,
         "how much variance each component explains, and the total",
     ),
     "n_samples": Output(
         ("n_samples", "islands"),
         _EVERYONE,
-        SERVER,
         "the number of rows of all islands together, and which islands they are",
     ),
     "scores": Output(
-        ("scores", "labels"),
+        ("scores", "labels", "ids"),
         (CONSUMER,),
-        PROVIDER,
-        "every row's projection onto the components, with the label column where the study names one",
+        "every row's projection onto the components, with the label column and the row ids where the study "
+        "names them",
     ),
 }
+
+
+VARIANCES = OUTPUTS["explained_variance"].values
+ROW_COUNT = OUTPUTS["n_samples"].values
+MODEL_VALUES = (*OUTPUTS["components"].values, *VARIANCES, *ROW_COUNT)
+"""What whoever has the covariance, the mean and the number of rows can compute."""
 
 
 def named(message: Message) -> Outputs:
@@ -194,10 +198,10 @@ def _check_columns(
         raise checked.refuse(sender, "a model of other columns than those of the study")
 
 
-def labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
-    """An island's projection, with its labels where the study names them."""
+def labelled(scores: Matrix, island: Island, label: str | None, row_ids: str | None = None) -> Projection:
+    """An island's projection, with its labels and row ids where the study names them."""
     labels, classes = island.labels(label) if label is not None else (None, ())
-    return Projection(scores, labels, classes)
+    return Projection(scores, labels, classes, () if row_ids is None else island.row_ids(row_ids))
 
 
 def joined_scores(arrived: dict[str, Projection]) -> Outputs:
@@ -208,7 +212,8 @@ def joined_scores(arrived: dict[str, Projection]) -> Outputs:
     labels = {
         party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
     }
-    return {"scores": scores, "labels": labels or None}
+    ids = {party: list(message.ids) for party, message in arrived.items() if message.ids}
+    return {"scores": scores, "labels": labels or None, "ids": ids or None}
 
 
 def _check_projections(arrived: dict[str, Projection]) -> None:
@@ -218,6 +223,8 @@ def _check_projections(arrived: dict[str, Projection]) -> None:
         rows = len(message.scores) if message.scores.ndim else 0
         if len(widths) > 1 or message.scores.ndim != 2 or not np.isfinite(message.scores).all():
             raise MessageError(f"{party} sent projections that are not those of the study's components")
+        if len(message.ids) not in (0, rows):
+            raise MessageError(f"{party} sent {len(message.ids)} row ids for its {rows} rows")
         if message.labels is None:
             continue
         codes = message.labels if message.classes else np.zeros(rows, np.int64)

@@ -108,7 +108,7 @@ class PCA(Analysis):
                 "Projections of records, a few numbers for each, go to the island that holds the record only."
             )
         return (
-            "Their projections do leave it: a few numbers for every record (and its label, where the study "
+            "Projections of records are sent: a few numbers for every record (and its label, where the study "
             f"names one) go to {listing(released[0].released_to)}. These are data about single records and "
             "must be treated as such."
         )

@@ -77,34 +77,28 @@ OUTPUTS = {
     "components": Output(
         ("components", "offset", "columns"),
         _EVERYONE,
-        PROVIDER,
         "the principal components, and (unless columns are standardised) the offset, components times mean, "
         "that projects new rows",
     ),
     "explained_variance": Output(
         ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
-        COORDINATOR,
         "how much variance each component explains, and the total",
     ),
-    "n_samples": Output(
-        ("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"
-    ),
+    "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"),
     "scores": Output(
         ("scores",),
         (PROVIDER,),
-        PROVIDER,
         "every row's projection, to the row's owner only; where islands hold columns, to those named (signs "
         "are random in every run, the same for all islands, unless components are released too)",
     ),
     "certificate": Output(
-        ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+        ("certificate",), _EVERYONE, "a bound on the error of the components, and its parts"
     ),
     # No value: a share is its holder's alone, never part of a result that may hold those of several roles.
     "encrypted": Output(
         (),
         (PROVIDER, COORDINATOR),
-        PROVIDER,
         "components and offset as one share for each provider and the coordinator, for a later step",
     ),
 }

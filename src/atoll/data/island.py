@@ -222,8 +222,8 @@ class Island:
             )
         ids = tuple(str(value) for value in values)
         if len(set(ids)) < len(ids):
-            seen: set[str] = set()
-            twice = next(row for row, one in enumerate(ids) if one in seen or seen.add(one))
+            first = {one: row for row, one in reversed(list(enumerate(ids)))}
+            twice = next(row for row, one in enumerate(ids) if first[one] < row)
             raise DataError(
                 f"{self.name}: the row id {column!r} at {self.place(twice)} is there twice",
                 hint="ids must tell rows apart; leave row_ids out if they do not",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import ClassVar, IO, TYPE_CHECKING, cast
 
 from atoll.data.readers.base import Reader
 from atoll.errors import DataError
@@ -54,4 +54,5 @@ class TSV(CSV):
 
 def _opened(path: Path) -> IO[bytes]:
     """The bytes of the text, unpacked where the name says so."""
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+    packed = path.suffix == ".gz"
+    return cast("IO[bytes]", gzip.open(path) if packed else path.open("rb"))

@@ -159,9 +159,8 @@ def spectrum_words(p: SFPCAParameters) -> str:
         f"explained variances, {certified}"
     )
     if p.opens_all_eigenvalues is None:
-        return (
-            f"if the tables have up to {p.direct_limit} columns, {all_}{_because(p)}; if they have more, {ritz}"
-        )
+        few = f"if the tables have up to {p.direct_limit} columns, {all_}{_because(p)}"
+        return f"{few}; if they have more, {ritz}"
     return ritz
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 from pathlib import Path
-from typing import ClassVar, IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 from atoll.data.readers.base import Reader
 from atoll.errors import DataError

@@ -3,6 +3,7 @@
 From the ground up; a layer imports only what stands before it:
 
 - :mod:`errors`: every error, with a hint; :mod:`lazy`: slow packages, imported when first used
+- :mod:`shown`: small tables for terminals and notebooks
 - :mod:`registry`: things by name, Atoll's own and those of other packages
 - :mod:`threads`: work on all cores
 - :mod:`randomness`: seeds and what is made of them; :mod:`codec`: messages to bytes and back
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from atoll.estimators.learning.glm import GLM
     from atoll.estimators.learning.linear import Lasso, LinearRegression, Ridge
     from atoll.estimators.pca.estimator import PCA
+    from atoll.estimators.progress import show_progress
     from atoll.estimators.summation import secure_sum
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
@@ -63,6 +65,7 @@ __all__ = [
     "load_result",
     "load_study",
     "secure_sum",
+    "show_progress",
 ]
 
 # Public names are imported when first used: the command line and each module alone start without
@@ -86,6 +89,7 @@ _HOMES = {
     "load_result": "atoll.runtime.result",
     "load_study": "atoll.runtime.studies",
     "secure_sum": "atoll.estimators.summation",
+    "show_progress": "atoll.estimators.progress",
 }
 
 

@@ -12,6 +12,7 @@ AtollError                      exit 1
 │   ├── Deadlock                exit 5   every role waits; says who waits for what
 │   ├── PartyLeft               exit 5   a party left and the protocol needs it
 │   ├── CertificateRefused      exit 5   a result is not certified to be accurate enough
+│   ├── NotWritten              exit 5   a run finished, and its result could not be written where it should
 │   └── MessageError            exit 5   a message is malformed, unexpected, too large or forged
 │       └── KeyMismatch         exit 5   a ciphertext or envelope was made under another key
 ├── PrivacyError                exit 6   a privacy rule refuses this
@@ -22,7 +23,7 @@ AtollError                      exit 1
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 
@@ -63,7 +64,11 @@ class SchemaError(DataError):
 
 
 class RangeOverflow(DataError, OverflowError):
-    """A value does not fit the fixed-point grid."""
+    """A value does not fit the fixed-point grid. ``entry``: which one of a vector's."""
+
+    def __init__(self, message: str, *, hint: str | None = None, entry: int | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.entry = entry
 
 
 class StudyError(AtollError, ValueError):
@@ -110,6 +115,10 @@ class CertificateRefused(RunError):
     """The accuracy certificate does not vouch for the result."""
 
 
+class NotWritten(RunError):
+    """A run finished, and its result could not be written where it should; the hint says where it is."""
+
+
 class MessageError(RunError):
     """A message is malformed, unexpected, too large or forged."""
 
@@ -140,6 +149,20 @@ class DataWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A study runs as asked, but discloses more than its user may expect."""
+
+
+def several(problems: Sequence[DataError]) -> DataError:
+    """The one error for tables of several islands: every problem is named, with the first one's hint."""
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    kind = SchemaError if all(isinstance(problem, SchemaError) for problem in problems) else DataError
+    said = "; ".join(problem.message for problem in problems[:_SHOWN])
+    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    return kind(f"{len(problems)} islands have problems: {said}{more}", hint=first.hint)
+
+
+_SHOWN = 10
 
 
 def one_of(given: str, known: Iterable[str], what: str = "one of") -> str:

@@ -51,10 +51,12 @@ def check_range(x: Floats, contributors: int) -> None:
     limit = bound(contributors)
     wrong = ~(np.abs(x) < limit)  # also true for nan
     if wrong.any():
+        entry = int(np.argmax(wrong))
         raise RangeOverflow(
-            f"entry {int(np.argmax(wrong))} is outside the fixed-point range, "
+            f"entry {entry} is outside the fixed-point range, "
             f"which is ±{limit:.3g} for {contributors} contributors",
             hint="divide the columns by a public power of ten so that sums of squares stay below it",
+            entry=entry,
         )
 
 

@@ -188,3 +188,15 @@ def test_a_ledger_of_the_first_version_keeps_budgets_and_debits_and_merges_evasi
             with pytest.raises(PrivacyError, match="'nobody' has no budget"):
                 ledger.debit("nobody", "r5", ONE)
             assert [d.release_id for d in ledger.debits()] == ["r1", "r2", "r3", "r4"]
+
+
+def test_a_ledger_of_the_first_version_counts_pure_releases_under_a_delta_as_it_did(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "l")
+    connection.executescript(FIRST_LAYOUT)
+    connection.execute("UPDATE data_set SET delta = 1e-5 WHERE identity = 'pure'")
+    connection.commit()
+    connection.close()
+    with Ledger(tmp_path / "l") as ledger:
+        assert ledger.account("pure").method == "gdp"
+        with pytest.raises(ParameterError, match="counted with a delta"):
+            ledger.set_budget("pure", 1.0)

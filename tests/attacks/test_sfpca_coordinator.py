@@ -409,5 +409,5 @@ def test_session_seeds_are_as_many_as_the_providers_and_whole(
     """Where one part ends and the next begins is not for the coordinator to choose."""
     say = lie(mm.SessionSeed, "p0", lambda message: mm.SessionSeed(tuple(parts(message.seeds))))
     error, tap = run(say, monkeypatch)
-    assert "was not made from everybody's parts" in str(error)
+    assert "is not made from every provider's part" in str(error)
     assert tap.count(mm.KeyParts) == 0

@@ -6,6 +6,7 @@ import numpy as np
 from benchmarks.dp_utility import EPSILONS, OURS, PEERS, compared, complaints, verdict
 
 from benchmarks import dp_centres as centres
+from benchmarks import noise_statement as stated
 
 
 def table(ours: float, **peers: float) -> dict[str, dict[float, list[float]]]:
@@ -75,3 +76,25 @@ def test_a_lead_within_two_standard_errors_is_none() -> None:
     assert said[1] == (
         "  epsilon 0.1  of 2: ahead in  0, by up to 0.000; behind in  1, by up to 0.205; on average -0.130"
     )
+
+
+# ---- how much is noise ----
+
+
+def test_the_stated_angle_holds_in_the_whole_mechanism() -> None:
+    seen: list[stated.Seen] = []
+    for name, epsilon in (("diabetes", 0.3), ("diabetes", 2.0), ("wine", 2.0)):
+        for found, _ in stated.cell(name, stated.loaded(name, Path()), epsilon, 4):
+            seen += found
+    assert len(seen) == 3 * 3 * 4 * 4  # cells, ways of rows, runs, k
+    assert stated.share(seen) >= 0.9
+    lines = stated.tightness(seen)
+    assert "cells have a median angle below 30 degrees" in lines[0]
+
+
+def test_a_cell_that_is_stated_too_tightly_is_seen() -> None:
+    right = stated.Seen("x", 1.0, "normalise", 1, 10.0, 15.0, 14.0)
+    wrong = right._replace(stated=9.0)
+    assert stated.share([right, right, right, wrong]) == 0.75
+    assert stated.middle([right, right, wrong]) == (10.0, 15.0, 14.0)
+    assert stated.largest_angle(np.eye(3)[:, :1], np.eye(3)[:, 1:2]) == 90.0

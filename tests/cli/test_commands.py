@@ -24,15 +24,15 @@ def test_run_writes_what_is_released(folder: Path) -> None:
     finished = atoll("run", "study.toml")
     assert finished.code == 0, finished.err
     assert "PC2" in finished.out
-    names = {path.name for path in (folder / "atoll-run").iterdir()}
+    names = {path.name for path in (folder / "atoll-run" / "lab").iterdir()}
     base = "north-south"  # a study's name never becomes a path
     assert names == {
         f"{base}{end}" for end in (".atoll", "-projections.csv", "-projections.png", "-scree.png")
     }
-    frame = pd.read_csv(folder / "atoll-run" / f"{base}-projections.csv")
+    frame = pd.read_csv(folder / "atoll-run" / "lab" / f"{base}-projections.csv")
     assert list(frame.columns) == ["island", "PC1", "PC2", "label"]
     assert frame.groupby("island").size().to_dict() == {"north": 20, "south": 10}
-    result = package.load_result(folder / "atoll-run" / f"{base}.atoll")
+    result = package.load_result(folder / "atoll-run" / "lab" / f"{base}.atoll")
     assert result["components"].shape == (2, 4)
     with pytest.raises(package.AtollError, match="n_samples"):
         result["n_samples"]
@@ -40,14 +40,16 @@ def test_run_writes_what_is_released(folder: Path) -> None:
 
 def test_results_are_readable_by_their_owner_only(folder: Path) -> None:
     atoll("run", "study.toml")
-    for path in (folder / "atoll-run").iterdir():
+    written = [path for path in (folder / "atoll-run").glob("*/*") if path.is_file()]
+    assert len(written) == 6
+    for path in written:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
 def test_run_without_scores_writes_no_projections(folder: Path) -> None:
     (folder / "study.toml").write_text(STUDY.replace('scores = ["consumer"]\n', ""))
     assert atoll("run", "study.toml", "-o", "out").code == 0
-    assert {path.suffix for path in (folder / "out").iterdir()} == {".atoll", ".png"}
+    assert {path.suffix for path in (folder / "out").glob("*/*")} == {".atoll", ".png"}
 
 
 def test_run_again_replaces_and_leaves_other_files_alone(folder: Path) -> None:
@@ -218,10 +220,11 @@ def test_demo_from_start_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "coast-screening.csv",
         "valley-hospital.csv",
         "summit-oncology.csv",
+        "results",
+    }
+    assert {path.name for path in Path("atoll-demo/results/university").iterdir()} == {
         "tumours.atoll",
         "tumours-scree.png",
-        "tumours-projections.csv",
-        "tumours-projections.png",
     }
     assert "coast-screening" in atoll("review", "atoll-demo/study.toml").out
     assert atoll("run", "atoll-demo/study.toml", "-q").code == 0

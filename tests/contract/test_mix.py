@@ -153,7 +153,7 @@ def test_pca_by_mixing_is_the_same_pca() -> None:
 
 def test_review_says_what_the_mediator_learns_and_what_mixing_adds() -> None:
     review = review_study(mediated(pppca("mix")).study, 4)
-    assert "together with up to 1 of the 3 islands" in (review.trust or "")
+    assert "up to 1 of the 3 islands work together with it" in (review.trust or "")
     (mediator,) = [role for role in review.roles if role.role == "mediator"]
     assert mediator.parties == ("broker",)
 
@@ -162,7 +162,9 @@ def test_without_blinding_nobody_is_withstood_and_that_is_said() -> None:
     blind, plain = MixOptions(), MixOptions(blind=False, cut="fractions")
     assert Mix.withstands(5, blind, adder_apart=True) == 3
     assert Mix.withstands(5, plain, adder_apart=True) == 0
-    assert Mix.trust(5, blind).startswith("The sum is safe against the mediator together with up to 3 of")
+    assert Mix.trust(5, blind).startswith(
+        "What a single island adds stays hidden from the mediator, even if up to 3 of"
+    )
     assert Mix.trust(5, plain).startswith("Not blinded: the mediator sees every segment")
 
 

@@ -96,8 +96,8 @@ def test_random_segments_are_as_wide_as_was_asked_for_and_have_both_signs(bits: 
     [
         ((b"aa", b"bb"), "2 items came where 3 were due"),
         ((b"aa", b"bb", b"cc", b"dd"), "4 items came where 3 were due"),
-        ((b"aa", b"bb", b"c"), "an item has not the 2 bytes"),
-        ((b"aa", b"bb", b"ccc"), "an item has not the 2 bytes"),
+        ((b"aa", b"bb", b"c"), "an item does not have the 2 bytes"),
+        ((b"aa", b"bb", b"ccc"), "an item does not have the 2 bytes"),
         ((b"aa", b"bb", b"aa"), "an item came twice"),
     ],
 )

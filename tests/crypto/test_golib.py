@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -193,3 +194,22 @@ class TestSurface:
             thread.join()
         assert not failures
         assert np.array_equal(secret.decrypt(adder.finish()), 60 * vector)
+
+
+def test_a_view_that_the_library_reads_is_kept_and_its_buffer_is_not_held() -> None:
+    """The garbage collector of Python up to 3.12.3 crashes on a view in a cycle while a buffer of it is held.
+
+    An error of the library makes such a cycle: a message that it refuses could end the receiver's process.
+    """
+    view = memoryview(b"from somebody else")
+    pointer, size = golib.bytes_in(view)
+    assert bytes(golib.ffi.buffer(pointer, size)) == b"from somebody else"
+    kept = weakref.ref(view)
+    del view
+    assert kept() is not None
+    del pointer
+    assert kept() is None
+    view = memoryview(b"from somebody else")
+    again = golib.bytes_in(view)
+    view.release()  # a BufferError while somebody holds a buffer
+    del again

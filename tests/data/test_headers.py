@@ -70,6 +70,31 @@ def test_a_frame_may_count_its_columns() -> None:
     assert Island.from_frame(pd.DataFrame(np.eye(3))).columns == ("0", "1", "2")
 
 
+def test_a_row_that_pandas_took_for_names_is_refused_too(tmp_path: Path) -> None:
+    path = written(tmp_path, "81,172.5,1\n44,180.25,0\n39,175,1\n")
+    with pytest.raises(DataError, match=r"north: the name of column 1 of the frame is a number") as raised:
+        atoll.PCA(1).fit({"north": pd.read_csv(path), "south": pd.read_csv(path)})
+    assert "81" not in str(raised.value)
+    with pytest.raises(DataError, match="the name of column 2 of the array is a number"):
+        Island.from_array(np.eye(2), columns=["age", "172.5"])
+
+
+def test_an_index_that_pandas_read_as_a_column_is_left_out_with_a_word(tmp_path: Path) -> None:
+    """Patient numbers, taken for a column, would be most of the first component."""
+    path = tmp_path / "ward.csv"
+    frame = pd.DataFrame({"age": [4.0, 5.0], "dose": [1.0, 2.0]}, index=[70001, 70002])
+    frame.to_csv(path)
+    with pytest.warns(DataWarning, match="the first column of the frame has no name"):
+        island = Island.from_frame(pd.read_csv(path))
+    assert np.array_equal(island.features(island.columns), frame.to_numpy())
+
+
+def test_a_frame_with_two_columns_of_one_name_is_refused() -> None:
+    frame = pd.DataFrame(np.eye(3), columns=["age", "dose", "age"])
+    with pytest.raises(DataError, match="columns 1 and 3 of the frame have the same name"):
+        Island.from_frame(frame)
+
+
 def test_the_command_line_says_it_as_a_warning(tmp_path: Path) -> None:
     for name in ("north", "south"):
         pd.DataFrame(np.random.default_rng(3).normal(size=(40, 3)), columns=list("abc")).to_csv(

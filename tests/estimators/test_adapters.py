@@ -15,7 +15,7 @@ from tests.support.packages import install
 import atoll
 from atoll.errors import ParameterError
 from atoll.estimators.constraints import ANY, FLAG, Constraint, among, given
-from atoll.estimators.pca import estimator
+from atoll.estimators.pca import by_island, columns, estimator, model
 from atoll.estimators.pca.registry import ADAPTERS, adapter_of
 from atoll.protocols import PROTOCOLS
 
@@ -35,9 +35,13 @@ def test_a_later_step_says_what_it_follows() -> None:
     assert set(later.values()) <= set(ADAPTERS)
 
 
+FUTURE = "from __future__ import annotations"
+
+
 def test_the_estimator_knows_no_protocol_by_name() -> None:
     """Apart from its docstring and the default of ``protocol``."""
-    tree = ast.parse(inspect.getsource(estimator))
+    modules = (estimator, model, by_island, columns)
+    tree = ast.parse("\n".join(inspect.getsource(module).replace(FUTURE, "") for module in modules))
     docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)

@@ -243,6 +243,6 @@ def test_separate_gives_each_island_its_own() -> None:
     for name, rows in islands.items():
         theirs = sklearn.decomposition.PCA(2, svd_solver="full").fit(rows)
         np.testing.assert_allclose(mine.models_[name]["components"], theirs.components_, atol=1e-8)
-    assert [z.shape for z in mine.fit_transform(islands)] == [(60, 2), (118, 2)]
+    assert [z.shape for z in mine.fit_transform(islands).values()] == [(60, 2), (118, 2)]
     with pytest.raises(atoll.AtollError, match="one model per island"):
         mine.transform(X)

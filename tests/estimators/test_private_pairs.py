@@ -76,7 +76,7 @@ def test_the_noise_is_less_where_islands_declare_a_capacity() -> None:
 def test_there_is_no_mean_and_rows_are_projected_as_they_are() -> None:
     rows = cloud(600)
     fitted = atoll.PCA(2, **OPTIONS)
-    projected = fitted.fit_transform(islands(rows))
+    projected = list(fitted.fit_transform(islands(rows)).values())
     assert not hasattr(fitted, "mean_")
     assert fitted.result_["mean"] is None
     assert np.allclose(fitted.transform(rows), rows @ fitted.components_.T)

@@ -101,7 +101,9 @@ def test_scores_reach_their_owner_and_components_nobody() -> None:
     islands = {"north": X[:80], "south": X[80:]}
     fitted = sfpca(3, release="scores", bounds=[(0.0, 2000.0)] * 13)
     projected = fitted.fit_transform(islands)
-    np.testing.assert_allclose(np.abs(np.vstack(projected)), np.abs(EXACT.transform(X)[:, :3]), atol=1e-7)
+    np.testing.assert_allclose(
+        np.abs(np.vstack(list(projected.values()))), np.abs(EXACT.transform(X)[:, :3]), atol=1e-7
+    )
     assert not hasattr(fitted, "components_")
     with pytest.raises(NotReleased, match="released to nobody"):
         fitted.transform(X)
@@ -178,7 +180,7 @@ def test_standardised_columns(recipe: str, islands: int, bounds: Any) -> None:
 def test_scores_of_standardised_columns_reach_their_owner() -> None:
     rows = np.hstack([X, np.full((len(X), 1), 7.0), 1e5 + X[:, :1]])  # a constant, and a large mean
     fitted = sfpca(4, standardize=True, release="scores")
-    projected = np.vstack(fitted.fit_transform({"north": rows[:80], "south": rows[80:]}))
+    projected = np.vstack(list(fitted.fit_transform({"north": rows[:80], "south": rows[80:]}).values()))
     exact = PCA(4).fit_transform(StandardScaler().fit_transform(rows))
     np.testing.assert_allclose(np.abs(projected), np.abs(exact), atol=1e-7)
     np.testing.assert_allclose(fitted.total_variance_, 14 * len(X) / (len(X) - 1), rtol=1e-12)

@@ -122,7 +122,7 @@ def test_frames_keep_their_columns_names_in_the_order_of_the_islands() -> None:
     exact = PCA(2).fit(whole)
     assert cosines(fitted, exact).min() > 1 - 1e-12
     projected = fitted.transform(whole)
-    for scores in vertical(2).fit_transform(islands):
+    for scores in vertical(2).fit_transform(islands).values():
         np.testing.assert_allclose(scores, projected, atol=1e-8)
     assert not hasattr(fitted, "scores_")
     with pytest.raises(NotReleased, match="mean of each column"):
@@ -138,7 +138,7 @@ def test_scores_of_the_common_rows_reach_all_islands_and_components_nobody() -> 
     # Each of two providers adds up to 2^-27 to every entry of a component, and as much of the range (2,000
     # around its middle: 2^10) to every score.
     noise = 2 * 2.0**-27 * (np.abs(WINE - WINE.mean(axis=0)).sum(axis=1).max() + 2**10)
-    np.testing.assert_allclose(np.abs(projected[0]), expected, rtol=0, atol=noise + 1e-9)
+    np.testing.assert_allclose(np.abs(projected["north"]), expected, rtol=0, atol=noise + 1e-9)
     np.testing.assert_array_equal(fitted.scores_["north"], fitted.scores_["south"])
     with pytest.raises(NotReleased, match="released to nobody"):
         fitted.transform(WINE)

@@ -52,3 +52,15 @@ def test_components_that_are_opened_later_fit_scores_from_before() -> None:
     for name, rows in islands.items():
         expected = rows @ opened["components"].T - opened["offset"]
         np.testing.assert_allclose(scores[name], expected, rtol=0, atol=ROUNDING)
+
+
+def test_scores_without_components_have_the_same_signs_in_every_fit() -> None:
+    """The run's own signs are random; what the estimator shows is not."""
+    X = table(80)
+    islands = {"a": X[:40], "b": X[40:]}
+    pca = atoll.PCA(3, protocol="sfpca", release="scores", bounds=64.0, accept_determined=True)
+    fits = [pca.fit(islands).scores_ for _ in range(4)]
+    for scores in fits:
+        together = np.vstack(list(scores.values()))
+        assert (together[np.abs(together).argmax(axis=0), range(3)] > 0).all()
+        np.testing.assert_allclose(together, np.vstack(list(fits[0].values())), atol=1e-4)

@@ -6,10 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from msgspec import structs
+from tests.support.examples import pppca
 from tests.support.packages import install
 
+from atoll.privacy.noise_statement import NoiseStatement
 from atoll.protocols import PROTOCOLS
+from atoll.report import plots
 from atoll.report.analyses import RENDERERS, renderer_of
+from atoll.runtime.execute import Run
 from atoll.runtime.result import Result
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study
@@ -44,6 +50,41 @@ def test_pca_gives_tables_figures_files_and_words() -> None:
     assert all(data.startswith(b"\x89PNG") for name, data in files.items() if name.endswith("png"))
     assert pca.facts(given) == {"n_samples": 3, "explained_variance_ratio": [0.4, 0.3]}
     assert pca.summary(given) == "2 components explain 70.0% of the variance of 3 records."
+
+
+def said_noise(typical: float) -> dict[str, Any]:
+    angles = np.array([typical / 2, typical + 10])
+    said = NoiseStatement((1, 2), angles, angles - 5, "normalise", 0.3, 0.1)
+    return {"noise": structs.asdict(said)}
+
+
+def test_pca_says_how_much_is_noise() -> None:
+    pca = renderer_of("pca")
+    given = result("pca", n_samples=3, **VARIANCES, **said_noise(20.0))
+    _, table = pca.tables(given)
+    assert list(table.shown()) == [("PC1", "10°", "5°"), ("PC1 to PC2", "30°", "25°")]
+    assert pca.facts(given)["noise"]["angle_at_most"] == [10.0, 30.0]
+    assert "within 30° of the same without noise" in pca.summary(given)
+    assert "within 30 degrees of what the same rows" in pca.notes(given)[0]
+    noisy = result("pca", n_samples=3, **VARIANCES, **said_noise(60.0))
+    given.study = noisy.study = pppca().study
+    assert pca.warnings(Run(given, {})) == []
+    assert pca.warnings(Run(noisy, {})) == ["the components are mostly noise"]
+    assert "; mostly noise." in pca.summary(noisy)
+    assert pca.facts(noisy)["noise"]["mostly_noise"]
+
+
+def test_plots_say_how_much_is_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    titles: list[str] = []
+
+    def scree(_: Any, __: float, title: str) -> bytes:
+        titles.append(title)
+        return b""
+
+    monkeypatch.setattr(plots, "scree", scree)
+    renderer_of("pca").figures(result("pca", **VARIANCES, **said_noise(60.0)))
+    renderer_of("pca").figures(result("pca", **VARIANCES))
+    assert titles == ["x: explained variance\nmostly noise", "x: explained variance"]
 
 
 def test_pca_says_nothing_of_what_was_not_released() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import string
 
 import matplotlib.image
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 
 from atoll.report import plots
 
@@ -64,6 +66,65 @@ def test_many_islands_and_many_classes_are_drawn_without_a_crowd_of_legends() ->
     assert picture.shape[0] < 2000
 
 
+def many(islands: int, rows: int, classes: list[str]) -> tuple[dict[str, np.ndarray], dict[str, list[str]]]:
+    draw = np.random.default_rng(0)
+    scores = {f"the hospital of town {i}": draw.normal(size=(rows, 2)) for i in range(islands)}
+    return scores, {name: [classes[j % len(classes)] for j in range(rows)] for name in scores}
+
+
+def legends(figure: Figure) -> list[Legend]:
+    return [artist for artist in figure.axes[0].get_children() if isinstance(artist, Legend)]
+
+
+def test_twelve_islands_and_26_labels_are_all_named_and_all_drawn() -> None:
+    scores, labels = many(12, 250, list(string.ascii_uppercase))
+    figure = plots.projection_figure(scores, "letters", labels=labels, label_name="letter")
+    said = [{text.get_text() for text in legend.get_texts()} for legend in legends(figure)]
+    assert set(scores) in said
+    assert set(string.ascii_uppercase) in said
+    points = figure.axes[0].collections
+    assert len(points) == 12 * 26
+    assert sum(len(drawn.get_offsets()) for drawn in points) == 3000
+    assert len({tuple(drawn.get_facecolor()[0]) for drawn in points}) == 12
+    shapes = {drawn.get_paths()[0].to_polygons()[0].tobytes() for drawn in points}
+    assert len(shapes) == 26
+
+
+@pytest.mark.parametrize("classes", [["ill", "well"], [f"cultivar number {i}" for i in range(26)]])
+def test_two_legends_begin_at_the_same_place_and_stay_apart_and_inside(classes: list[str]) -> None:
+    scores, labels = many(12, 100, classes)
+    figure = plots.projection_figure(scores, "a title", labels=labels)
+    drawn(figure._repr_png_())  # lays it out
+    boxes = sorted((legend.get_window_extent() for legend in legends(figure)), key=lambda box: box.y0)
+    below, above = boxes
+    assert below.x0 == pytest.approx(above.x0)
+    assert below.y1 < above.y0
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    assert min(box.y0 for box in boxes) >= 0
+    assert above.x0 > figure.axes[0].bbox.x1
+
+
+def test_classes_are_in_the_order_of_their_numbers() -> None:
+    assert plots._classes({"a": ["ward 10", "ward 2", "lab"]}) == ["lab", "ward 2", "ward 10"]
+
+
+def test_what_has_no_line_in_a_legend_is_said() -> None:
+    scores, labels = many(50, 80, [str(i) for i in range(80)])
+    figure = plots.projection_figure(scores, "a title", labels=labels)
+    said = [text.get_text() for legend in legends(figure) for text in legend.get_texts()]
+    assert "80 values: not drawn" in said
+    assert "50 islands, from" in said
+
+
+def test_markers_are_seen_among_3000() -> None:
+    """At 150 dots an inch, 15 square points are a disc of 8 to 9 pixels; 8 square points were six."""
+    for islands in (1, 3):
+        scores, _ = many(islands, 3000 // islands, ["a"])
+        (axes,) = plots.projection_figure(scores, "a title").axes
+        assert 14 < axes.collections[0].get_sizes()[0] < 20
+        assert axes.collections[0].get_linewidths()[0] <= 0.4
+
+
 def test_bars_are_shares_of_the_total_and_the_line_adds_them_up(figures: list[Figure]) -> None:
     """The total counts components that are not shown: 4 + 3 + 1 of 10."""
     plots.scree(np.array([4.0, 3.0, 1.0]), 10.0, "a title")
@@ -92,3 +153,20 @@ def test_every_record_has_the_marker_of_its_class(figures: list[Figure]) -> None
     (axes,) = figures[0].axes
     drawn = [sorted(points.get_offsets()[:, 0].tolist()) for points in axes.collections]
     assert drawn == [[1.0, 2.0, 4.0], [3.0]]  # classes in the order of their names
+
+
+def test_loadings_are_the_largest_entries_of_each_component() -> None:
+    names = [f"column {i}" for i in range(20)]
+    components = np.vstack([np.linspace(-1.0, 0.9, 20), np.linspace(0.1, 2.0, 20)])
+    figure = plots.loadings_figure(components, names, "wine: loadings", np.array([0.6, 0.3]))
+    first, second = figure.axes
+    bars = [bar.get_width() for bar in first.patches]  # type: ignore[attr-defined]
+    assert bars[:3] == pytest.approx([-1.0, -0.9, 0.9])
+    assert [label.get_text() for label in first.get_yticklabels()][:3] == [
+        "column 0",
+        "column 1",
+        "column 19",
+    ]
+    assert second.get_yticklabels()[0].get_text() == "column 19"
+    assert figure.get_suptitle() == "wine: loadings (the largest 15 of 20 columns)"
+    drawn(figure._repr_png_())

@@ -149,7 +149,7 @@ def test_the_epsilon_after_a_study_is_what_its_ledger_then_has(neighbours: str, 
 def test_a_site_that_asks_for_more_noise_than_there_is_will_refuse(
     example: Example, least: int, noise_for: int | None
 ) -> None:
-    said = f"this site takes part from {least} colluding owner(s) on, the noise is for {noise_for}"
+    said = f"this site asks for noise against at least {least} colluding owner(s), the study has {noise_for}"
     reviewed = review_privacy(example.study, Local(min_colluders=least))
     assert reviewed is not None
     assert reviewed.refusals == (() if noise_for is None else (said,))
@@ -210,7 +210,7 @@ def test_projections_that_go_to_one_who_brings_no_records_leave_their_island() -
     assert "to the island that holds the record only" in as_markdown(review)
     text = as_markdown(structs.replace(review, outputs=tuple(others)))
     assert "to the island that holds the record only" not in text
-    assert "Their projections do leave it" in text
+    assert "Projections of records are sent" in text
 
 
 def test_the_assessment_says_that_exact_results_are_exact() -> None:
@@ -238,8 +238,9 @@ def test_what_is_not_released_stays_inside() -> None:
     outputs = {output.output: output for output in review.outputs}
     assert outputs["components"].released_to == ("p1/provider",)
     assert outputs["explained_variance"].released_to == ()
-    assert outputs["explained_variance"].computed_by == ("office",)
-    assert "nobody; it stays with office" in as_markdown(review)
+    (office,) = outputs["explained_variance"].known_to
+    assert (office.address, office.whole) == ("office/server", True)
+    assert "| nobody | office (server): all of it |" in as_markdown(review)
 
 
 def test_a_party_with_two_roles_is_pointed_out() -> None:
@@ -391,12 +392,13 @@ data = { n = "n.csv", s = "s.csv" }
 def test_the_markdown_has_every_part_and_every_party() -> None:
     text = as_markdown(review_study(a_study(), 30))
     for heading in (
-        "Purpose",
+        "Purpose and responsibility",
+        "How it is run",
         "Parties",
         "Data flows",
         "Who learns what",
         "Outputs",
-        "Adversary",
+        "Against whom this protects",
         "Safeguards",
         "Residual risks",
     ):
@@ -452,7 +454,7 @@ def test_the_assessment_says_how_contributions_travel() -> None:
     assert [summed in text for text in (exact, *said.values())] == [True, False, False, False]
     only = "For the range of the data there is a secure sum (`shares`)"
     assert [only in text for text in (exact, *said.values())] == [False, False, True, False]
-    key = "travels encrypted, under a collective key"
+    key = "travels encrypted under a collective key"
     assert [key in text for text in (exact, *said.values())] == [False, False, True, True]
 
 

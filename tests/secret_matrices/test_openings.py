@@ -41,7 +41,7 @@ def test_a_share_is_for_this_step(found: int) -> None:
 
 def test_only_what_is_masked_is_opened() -> None:
     check_masked(SimpleNamespace(known=False))  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="a party's own summand must not be opened"):
+    with pytest.raises(ParameterError, match="a matrix of a party's own data must not be opened"):
         check_masked(SimpleNamespace(known=True))  # type: ignore[arg-type]
 
 

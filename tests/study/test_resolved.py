@@ -43,11 +43,11 @@ def test_a_changed_default_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_another_version_of_the_protocol_needs_a_new_approval() -> None:
-    study, later = pppca().study, replace(protocol_of("pppca"), version=2)
+    study, later = pppca().study, replace(protocol_of("pppca"), version=3)
     approved = resolve(study)
-    assert approved.version == 1
+    assert approved.version == 2
     assert base.resolve(later, study).digest != approved.digest
-    with pytest.raises(StudyError, match="made for version 1 of pppca, which is now at 2"):
+    with pytest.raises(StudyError, match="made for version 2 of pppca, which is now at 3"):
         base.resolve(later, approved)
 
 

@@ -13,7 +13,7 @@ from tests.support.examples import pppca
 from atoll.errors import StudyError
 from atoll.protocols import check_study, protocol_of
 from atoll.study.address import Address
-from atoll.study.model import Party, Study
+from atoll.study.model import Assessment, Party, Study
 
 STUDY = Study(
     name="icu",
@@ -36,6 +36,7 @@ OTHER: dict[str, Any] = {
     "parameters": {"n_components": 3},
     "release": {"components": ("provider", "office")},
     "version": 2,
+    "assessment": Assessment(purpose="another"),
 }
 
 

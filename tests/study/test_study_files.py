@@ -54,7 +54,7 @@ def test_every_field_is_read(written: Path) -> None:
     study = file.study
     assert (study.name, study.analysis, study.protocol) == ("icu-pca", "pca", "pppca")
     assert (study.secure_sum, study.partition) == ("shares", "horizontal")
-    left_out = {"accept_determined": False, "columns": None, "label": None}
+    left_out = {"accept_determined": False, "columns": None, "label": None, "row_ids": None}
     assert dict(study.parameters) == {"n_components": 5, "standardize": True, **left_out}
     assert [(party.name, party.roles) for party in study.parties] == [
         ("st-mary", ("provider",)),

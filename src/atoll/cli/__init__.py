@@ -2,10 +2,12 @@
 
 - :mod:`console`: what all commands print, and how; :mod:`options`: options that several commands share
 - :mod:`commands`: commands whose help is ours; :mod:`outputs`: the folder that a run writes
+- :mod:`kept`: a result that could not be written there
 - :mod:`progress`: the bar while it runs
 - :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``
 - :mod:`hospitals`: the demo's data and its study; :mod:`comparison`: what its result is compared with
 - :mod:`demo`: ``atoll demo``
+- :mod:`init`: ``atoll init``; :mod:`doctor`: ``atoll doctor``; :mod:`completion`: ``atoll completion``
 - :mod:`bench`: ``atoll bench``; :mod:`ledger`: ``atoll ledger``
 - :mod:`app`: all commands together, and how the program ends
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import sys
 import warnings
 from typing import Annotated, Any
@@ -11,7 +13,10 @@ import typer
 from atoll import __version__
 from atoll.cli import bench, console, ledger
 from atoll.cli.commands import Command, Group
+from atoll.cli.completion import completion, prepare
 from atoll.cli.demo import demo
+from atoll.cli.doctor import doctor
+from atoll.cli.init import init
 from atoll.cli.options import FLAG
 from atoll.cli.review import review
 from atoll.cli.run import run
@@ -26,7 +31,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="atoll",
-    help="Private PCA across data islands. Only what the study says leaves an island.",
+    help="Private PCA across data islands. Only what the study says is sent to others.",
     epilog="Start with: atoll demo",
     cls=Group,
     add_completion=False,
@@ -34,7 +39,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, review):
+for command in (demo, init, review, run, doctor, completion):
     app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(ledger.app, name="ledger")
@@ -64,6 +69,8 @@ def _options(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command; every error ends with its documented exit code."""
     given = sys.argv[1:] if arguments is None else arguments
+    _prepare_streams()
+    prepare()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -82,6 +89,15 @@ def main(arguments: list[str] | None = None) -> None:
             sys.exit(error.exit_code)
         console.print_unexpected(error)
         sys.exit(AtollError.exit_code)
+
+
+def _prepare_streams() -> None:
+    """A terminal that knows no bullet gets a question mark for it, not half a review and an error. What
+    libraries log (matplotlib: that it makes a cache) is not ours to say, least of all under --quiet."""
+    logging.getLogger("matplotlib").addHandler(logging.NullHandler())
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

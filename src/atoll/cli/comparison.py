@@ -58,13 +58,19 @@ def compare(result: Result, tables: dict[str, pd.DataFrame]) -> Comparison:
     return Comparison(
         _agreement(result["components"], reference.components_),
         {name: _agreement(model["components"], reference.components_) for name, model in alone.items()},
-        _difference(np.vstack(list(result["scores"].values())), reference.transform(scaled)),
+        _difference(_projected(result, pooled), reference.transform(scaled)),
         int(pooled.size * 8),
     )
 
 
 def _agreement(components: npt.NDArray[np.float64], reference: npt.NDArray[np.float64]) -> Agreement:
     return Agreement(cosines(components, reference), largest_angle(components, reference))
+
+
+def _projected(result: Result, pooled: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Every row by the released model, as whoever has both could."""
+    rows = (pooled[list(result["columns"])].to_numpy() - result["mean"]) / result["scale"]
+    return np.asarray(rows @ result["components"].T)
 
 
 def _difference(scores: npt.NDArray[np.float64], reference: npt.NDArray[np.float64]) -> float:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -24,6 +28,22 @@ def out() -> Console:
 def err() -> Console:
     """Standard error."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def own_command() -> str:
+    """This program as it is called again from here: by name where the shell finds it, else by its path."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return f"{_from_here(Path(sys.executable))} -m atoll"
+    found = shutil.which(called.name)
+    if called.name != "atoll" or (found is not None and Path(found).resolve() == called.resolve()):
+        return "atoll"
+    return _from_here(called.absolute())
+
+
+def _from_here(path: Path) -> str:
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def print_error(error: AtollError) -> None:
@@ -50,7 +70,8 @@ def print_unexpected(error: BaseException) -> None:
 
 def print_json(value: Any) -> None:
     """Plain JSON, for programs: no colours, no line breaks of the terminal's making."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    narrow = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+    print(json.dumps(value, indent=2, ensure_ascii=narrow))
 
 
 def table(*columns: str, right: Iterable[str] = (), title: str | None = None) -> Table:

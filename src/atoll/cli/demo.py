@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from atoll.cli.comparison import Agreement, Comparison
+    from atoll.cli.outputs import Delivery
     from atoll.runtime.execute import Run
 
+
+RESULTS = "results"
+"""The folder of the recipients' folders, beside the study and the tables."""
 
 _WORDS = {"columns": "column names", "n_samples": "n", "scores": "projections"}
 
@@ -31,32 +36,32 @@ def demo(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Three hospitals compute a joint PCA and show no patient to anyone.
+    """Three hospitals compute a joint PCA, and no number about one patient is sent.
 
-    Shows what each hospital learned. Compares the result with the PCA of all
+    A rehearsal: all roles run here, in one process. Shows what each hospital
+    learned. Compares the result with the PCA of all
     tables together, which nobody may make in real life, and with each
     hospital's own PCA. Writes study, data, results and plots into a folder.
     """
     from atoll.cli.comparison import compare
     from atoll.cli.hospitals import hospitals, write_study
-    from atoll.cli.outputs import write_result, written_together
-    from atoll.cli.run import run_file
+    from atoll.cli.run import run_and_write, run_file
     from atoll.runtime.studies import open_study
 
     if as_json and quiet:
         raise ParameterError("--json and --quiet cannot be used together", hint="choose one of them")
     shown = not (as_json or quiet)
-    with written_together(output) as folder:
-        tables = hospitals()
-        if shown:
-            _introduce(tables, console.out())
-        finished = run_file(open_study(write_study(folder)), shown=shown)
-        comparison = compare(finished.result, tables)
-        files = [output / path.name for path in write_result(finished.result, folder)]
+    tables = hospitals()
+    if shown:
+        _introduce(tables, console.out())
+    finished, delivered = run_and_write(
+        output, lambda folder: run_file(open_study(write_study(folder)), shown=shown), RESULTS
+    )
+    comparison = compare(finished.result, tables)
     if as_json:
-        console.print_json(_summary(finished, comparison, output, files))
+        console.print_json(_summary(finished, comparison, output, delivered))
     elif shown:
-        _report(finished, comparison, output, files, console.out())
+        _report(finished, comparison, output, delivered, console.out())
 
 
 def _introduce(tables: dict[str, pd.DataFrame], screen: Console) -> None:
@@ -64,7 +69,8 @@ def _introduce(tables: dict[str, pd.DataFrame], screen: Console) -> None:
 
     screen.print(
         "\n[bold]Three hospitals, one PCA.[/] 569 breast tumours with 30 measurements each lie in three "
-        "hospitals that see different patients. They may not pool them."
+        "hospitals that see different patients. They may not pool them. Here all roles run in one process, "
+        "as a rehearsal: this machine has all three tables."
     )
     made = console.table(
         "hospital", "patients", "mean radius", "malignant", right=("patients", "mean radius", "malignant")
@@ -77,7 +83,9 @@ def _introduce(tables: dict[str, pd.DataFrame], screen: Console) -> None:
     screen.print()
 
 
-def _report(finished: Run, comparison: Comparison, output: Path, files: list[Path], screen: Console) -> None:
+def _report(
+    finished: Run, comparison: Comparison, output: Path, delivered: Mapping[str, Delivery], screen: Console
+) -> None:
     from atoll.report.analyses import renderer_of
 
     result = finished.result
@@ -87,7 +95,7 @@ def _report(finished: Run, comparison: Comparison, output: Path, files: list[Pat
         screen.print()
     _show_agreement(comparison, screen)
     _show_cost(finished, comparison, screen)
-    _show_next(output, files, screen)
+    _show_next(output, delivered, screen)
 
 
 def _show_learned(finished: Run, screen: Console) -> None:
@@ -133,8 +141,8 @@ def _show_agreement(comparison: Comparison, screen: Console) -> None:
         made.add_row(f"{hospital} alone", *_row(agreement))
     screen.print(made)
     screen.print(
-        f"Largest difference of any projection from the pooled PCA's: {comparison.projections:.1e} "
-        "of the largest projection.\n"
+        "With the released components any row can be projected; the largest difference from the pooled PCA's "
+        f"projections: {comparison.projections:.1e} of the largest one.\n"
     )
 
 
@@ -157,33 +165,39 @@ def _show_cost(finished: Run, comparison: Comparison, screen: Console) -> None:
     screen.print(made)
     screen.print(
         f"{cost.rounds} rounds, {cost.wall_seconds:.2g} s in this process. The three tables hold "
-        f"{size(comparison.table_bytes)}; not one row of them moved.\n"
+        f"{size(comparison.table_bytes)}; no message had a row in it, or a number about one patient.\n"
     )
 
 
-def _show_next(output: Path, files: list[Path], screen: Console) -> None:
-    from atoll.cli.hospitals import STUDY_FILE
+def _show_next(output: Path, delivered: Mapping[str, Delivery], screen: Console) -> None:
+    from rich.markup import escape
 
-    screen.print(f"[bold]Written to {output}/[/]")
-    screen.print(f"{STUDY_FILE}, the hospitals' csv files, {', '.join(path.name for path in files)}\n")
-    made = console.table("", "", title="Go on with")
-    made.show_header = False
+    from atoll.cli.hospitals import STUDY_FILE
+    from atoll.cli.run import show_delivered
+
+    screen.print(f"[bold]Written to {escape(str(output))}/[/]")
+    screen.print(f"{STUDY_FILE}, the hospitals' csv files, and for each of those who receive something:")
+    show_delivered(output / RESULTS, delivered, screen)
+    atoll, study = console.own_command(), shlex.quote(str(output / STUDY_FILE))
+    screen.print("\n[bold]Go on with[/]")
     for command, why in (
-        (f"atoll review {output / STUDY_FILE}", "who learns what, in plain words"),
-        (f"atoll review --markdown {output / STUDY_FILE}", "the same, for an impact assessment"),
-        (f"atoll run {output / STUDY_FILE}", "run it yourself; edit it first"),
+        (f"{atoll} review {study}", "who learns what, in plain words"),
+        (f"{atoll} review --markdown {study}", "the same, for an impact assessment"),
+        (f"{atoll} run {study}", "run it yourself; edit it first"),
     ):
-        made.add_row(f"[cyan]{command}[/]", f"[dim]{why}[/]")
-    screen.print(made)
+        screen.print(f"[dim]{why}[/]")
+        screen.print(f"  [cyan]{escape(command)}[/]", soft_wrap=True)  # in one line, so that it can be copied
     screen.print()
 
 
-def _summary(finished: Run, comparison: Comparison, output: Path, files: list[Path]) -> dict[str, Any]:
+def _summary(
+    finished: Run, comparison: Comparison, output: Path, delivered: Mapping[str, Delivery]
+) -> dict[str, Any]:
     from atoll.cli.hospitals import STUDY_FILE
     from atoll.cli.run import summary
 
     return {
-        **summary(finished, files),
+        **summary(finished, output / RESULTS, delivered),
         "study_file": str(output / STUDY_FILE),
         "agreement": comparison.to_plain(),
     }

@@ -18,7 +18,7 @@ _SIZE = "mean radius"
 _SHARES = {"coast-screening": 0.55, "valley-hospital": 0.30, "summit-oncology": 0.15}
 
 STUDY = f"""\
-# Three hospitals compute one PCA over all their patients; no record leaves a hospital.
+# Three hospitals compute one PCA over all their patients; no message is about a single patient.
 # Try:  atoll review {STUDY_FILE}
 [study]
 name = "tumours"
@@ -30,7 +30,7 @@ partition = "horizontal"
 [parameters]
 n_components = 5
 standardize = true              # by the joint mean and deviation, computed securely
-label = "{LABEL}"             # goes along with the projections
+label = "{LABEL}"             # no feature; goes along with projections, where these are released
 
 [[party]]
 name = "coast-screening"
@@ -56,7 +56,7 @@ role = "consumer"
 components = ["provider", "consumer"]
 explained_variance = ["provider", "consumer"]
 n_samples = ["consumer"]
-scores = ["consumer"]
+# scores = ["consumer"]         # five numbers and the diagnosis of every patient: data about patients
 
 [local]                         # where the data lie; not part of what is approved
 data = {{ coast-screening = "coast-screening.csv", valley-hospital = "valley-hospital.csv", summit-oncology = "summit-oncology.csv" }}

@@ -45,20 +45,25 @@ def show(ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         console.print_json([_plain(account) for account in accounts])
         return
-    right = ("epsilon spent", "at delta", "budget", "releases", "reserved", "exact")
+    right = ("epsilon spent", "at delta", "budget", "its delta", "releases", "reserved", "exact")
     made = console.table("data set", *right, "in words", right=right, title="Privacy spent")
     for account in accounts:
+        epsilon, delta = account.told
         made.add_row(
             escape(account.identity),
-            f"{account.epsilon:.4g}" if math.isfinite(account.epsilon) else "no bound",
-            f"{account.delta:g}",
+            f"{epsilon:.4g}" if math.isfinite(epsilon) else "no bound",
+            f"{delta:g}",
             "none" if account.budget is None else f"{account.budget.epsilon:.4g}",
+            "" if account.budget is None else f"{account.budget.delta:g}",
             str(account.releases),
             str(account.reserved),
             str(account.exact) if account.exact_allowed else f"{account.exact}, refused",
-            escape(account.in_words(account.delta)),
+            escape(account.in_words(delta)),
         )
     console.out().print(made)
+    for account in accounts:
+        for sentence in account.explained():
+            console.out().print(escape(f"• {sentence}"))
 
 
 @app.command("set-budget", cls=Command)
@@ -123,16 +128,26 @@ def _opened(path: Path | None) -> Ledger:
 
 
 def _plain(account: Account) -> dict[str, Any]:
+    epsilon, delta = account.told
     return {
         "identity": account.identity,
-        "epsilon": account.epsilon if math.isfinite(account.epsilon) else None,  # JSON has no infinity
-        "delta": account.delta,
+        "epsilon": _finite(epsilon),
+        "delta": delta,
         "budget": None if account.budget is None else account.budget.epsilon,
+        "budget_delta": None if account.budget is None else account.budget.delta,
+        "epsilon_at_budget_delta": _finite(account.epsilon),
+        "stated": [None if one is None else one._asdict() for one in account.stated],
         "method": account.method,
         "neighbours": account.neighbours,
         "releases": account.releases,
         "reserved": account.reserved,
         "exact": account.exact,
         "exact_allowed": account.exact_allowed,
-        "in_words": account.in_words(account.delta),
+        "in_words": account.in_words(delta),
+        "explained": account.explained(),
     }
+
+
+def _finite(epsilon: float) -> float | None:
+    """JSON has no infinity."""
+    return epsilon if math.isfinite(epsilon) else None

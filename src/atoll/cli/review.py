@@ -77,8 +77,11 @@ def show(review: Review, screen: Console) -> None:
     """The review as tables."""
     from rich.markup import escape
 
+    from atoll.report.assessment import way_of_running
+
     screen.print(f"\n[bold]{escape(review.name)}[/]  {escape(review.title)}")
-    screen.print(f"[dim]digest {review.digest}[/]\n")
+    screen.print(f"[dim]digest {review.digest}[/]")
+    screen.print(f"{escape(way_of_running(review))}\n")
     for part in (_learning(review), _releases(review)):
         screen.print(part)
         screen.print()
@@ -117,20 +120,20 @@ def _learning(review: Review) -> object:
 def _releases(review: Review) -> object:
     from rich.markup import escape
 
-    from atoll.report.units import listing
+    from atoll.report.known import also_known
 
     made = console.table("output", "released to", "what it is", title="Who gets the outputs")
     for output in review.outputs:
-        stays = f"[dim]nobody: stays with {escape(listing(output.computed_by))}[/]"
-        to = escape(_lines(output.released_to)) or stays
-        made.add_row(output.output, to, escape(output.words))
+        known = [f"[dim]known anyway to {escape(who)}[/]" for who in also_known(review, output)]
+        to = escape(_lines(output.released_to)) or "nobody"
+        made.add_row(output.output, "\n".join([to, *known]), escape(output.words))
     return made
 
 
 def _warn(review: Review, screen: Console) -> None:
     from rich.markup import escape
 
-    for sentence in (*review.combined, *review.determined):
+    for sentence in (*review.combined, *review.determined, *review.cautions):
         screen.print(f"[yellow]! {escape(sentence)}[/]")
 
 
@@ -159,9 +162,9 @@ def _show_privacy(review: Review, screen: Console) -> None:
             )
         )
         if account.refusal:
-            screen.print(f"[red]  {escape(account.refusal)}[/]")
+            screen.print(f"[red]! {escape(account.refusal)}[/]")
     for sentence in privacy.refusals:
-        screen.print(f"[red]the island will refuse: {escape(sentence)}[/]")
+        screen.print(f"[red]! the island will refuse: {escape(sentence)}[/]")
     for island in privacy.without_identity:
         screen.print(f"[yellow]! {escape(identity_missing(island))}[/]")
     screen.print()

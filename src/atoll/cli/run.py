@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from atoll.errors import ParameterError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from atoll.cli.outputs import Delivery
     from atoll.runtime.engine import Engine
     from atoll.runtime.execute import Run
     from atoll.study.load import StudyFile
@@ -33,11 +35,11 @@ def run(
 ) -> None:
     """Run a study, with all its roles in this process unless --engine says otherwise.
 
-    Reads the tables that the study names under \\[local]. Writes what the study
-    releases into a folder: the result file, tables and plots. A run that
-    fails writes nothing.
+    Reads the tables that the study names under \\[local]: with the local engine,
+    a rehearsal on one machine. Writes a folder for each party that receives
+    something: the result file, tables and plots. A run that fails writes
+    nothing.
     """
-    from atoll.cli.outputs import write_result, written_together
     from atoll.report.analyses import renderer_of
     from atoll.runtime.engines import engine_of
     from atoll.runtime.studies import open_study
@@ -48,15 +50,37 @@ def run(
     file = open_study(study)
     _refuse_what_stays_with_roles(file)
     _warn_of_no_promise(file.study)
-    with written_together(output) as folder:
-        finished = run_file(file, shown=not (as_json or quiet), engine=chosen)
-        files = [output / path.name for path in write_result(finished.result, folder)]
+    _warn_of_cautions(file)
+    finished, delivered = run_and_write(
+        output, lambda _: run_file(file, shown=not (as_json or quiet), engine=chosen)
+    )
     for warning in renderer_of(file.study.analysis).warnings(finished):
         console.print_warning(warning)
     if as_json:
-        console.print_json(summary(finished, files))
+        console.print_json(summary(finished, output, delivered))
     elif not quiet:
-        _show(finished, files, console.out())
+        _show(finished, output, delivered, console.out())
+
+
+def run_and_write(
+    output: Path, runs: Callable[[Path], Run], within: str = "."
+) -> tuple[Run, dict[str, Delivery]]:
+    """Run, and write everybody's part, all together. What cannot be written is not simply lost.
+
+    ``runs`` is handed the folder that is written to; ``within``: where in it the recipients' folders are.
+    """
+    from atoll.cli.kept import not_written
+    from atoll.cli.outputs import write_recipients, written_together
+
+    finished: Run | None = None
+    try:
+        with written_together(output) as folder:
+            finished = runs(folder)
+            return finished, write_recipients(finished, folder / within)
+    except BaseException as error:  # an interrupted plot must not cost a booked result either
+        if finished is None:
+            raise
+        raise not_written(finished, output, error) from error
 
 
 def run_file(file: StudyFile, *, shown: bool, engine: Engine | None = None) -> Run:
@@ -102,7 +126,16 @@ def _warn_of_no_promise(study: Study) -> None:
         console.print_warning("; ".join(terms.words))
 
 
-def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
+def _warn_of_cautions(file: StudyFile) -> None:
+    """What a review shows with an exclamation mark of the study's numbers and the islands' rows."""
+    from atoll.review.cautions import cautions
+    from atoll.review.study import count_rows
+
+    for sentence in cautions(file.study, count_rows(file)):
+        console.print_warning(sentence)
+
+
+def summary(finished: Run, output: Path, delivered: Mapping[str, Delivery]) -> dict[str, Any]:
     """What programs want to know of a run."""
     from atoll.report.analyses import renderer_of
 
@@ -110,7 +143,12 @@ def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
     return {
         "study": result.study.name,
         "digest": result.study.digest,
-        "files": [str(path) for path in files],
+        "way": "rehearsal in one process",
+        "files": [str(output / path) for one in delivered.values() for path in one.files],
+        "recipients": {
+            party: {"released": list(one.released), "files": [str(output / path) for path in one.files]}
+            for party, one in delivered.items()
+        },
         "released": sorted(result.outputs),
         "messages": transcript.messages,
         "bytes": transcript.bytes,
@@ -121,7 +159,7 @@ def summary(finished: Run, files: list[Path]) -> dict[str, Any]:
     }
 
 
-def _show(finished: Run, files: list[Path], screen: Console) -> None:
+def _show(finished: Run, output: Path, delivered: Mapping[str, Delivery], screen: Console) -> None:
     from rich.markup import escape
 
     from atoll.report.analyses import renderer_of
@@ -132,9 +170,22 @@ def _show(finished: Run, files: list[Path], screen: Console) -> None:
     for table in renderer_of(result.study.analysis).tables(result):
         screen.print(console.drawn(table))
         screen.print()
+    for note in renderer_of(result.study.analysis).notes(result):
+        screen.print(f"- {escape(note)}")
     screen.print(f"{cost.messages:,} messages, {size(cost.bytes)}, {cost.rounds} rounds")
     if result.booked:
         screen.print(f"privacy: {escape(result.booked)}")
-    for path in files:
-        screen.print(f"[dim]wrote[/] {escape(str(path))}", soft_wrap=True)
+    show_delivered(output, delivered, screen)
     screen.print()
+
+
+def show_delivered(output: Path, delivered: Mapping[str, Delivery], screen: Console) -> None:
+    """Who gets which files; those who get none are not named."""
+    from rich.markup import escape
+
+    for party, one in delivered.items():
+        screen.print(f"{escape(party)} [dim]gets[/]")
+        for path in one.files:
+            screen.print(f"  {escape(str(output / path))}", soft_wrap=True)
+    if not delivered:
+        screen.print("the study releases nothing: nothing was written")

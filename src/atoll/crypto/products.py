@@ -31,6 +31,7 @@ from atoll.crypto.hazmat.rings import (
     rings,
     streamed_right,
     vector_path,
+    vector_paths,
 )
 
 __all__ = [
@@ -58,5 +59,6 @@ __all__ = [
     "streamed_right",
     "to_ints",
     "vector_path",
+    "vector_paths",
     "widened",
 ]

@@ -1,14 +1,14 @@
-"""The names of a file's columns, checked before they leave: column names are sent to every party.
+"""The names of a table's columns, checked before they leave: column names are sent to every party.
 
-A csv file without a header line has a person's row where names should be. So names that are numbers are
-refused, without being quoted. An index that a program wrote beside the table is left out.
+A csv file without a header line has a person's row where names should be, whether Atoll reads it or pandas
+did before. So names that are numbers are refused, without being quoted. An index that a program wrote beside
+the table is left out.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 
 from atoll.errors import DataError, DataWarning
 
@@ -21,33 +21,33 @@ def without_index(names: Sequence[str]) -> list[str]:
     return list(names[1:] if len(names) > 1 and names[0] in _INDEX_NAMES else names)
 
 
-def warn_of_index(path: Path, island: str) -> None:
-    """Say that a column was left out."""
+def warn_of_index(source: str, island: str) -> None:
+    """Say that a column was left out; ``source``: the file's name, or what else holds the table."""
     warnings.warn(
-        f"{island}: the first column of {path.name} has no name: it is taken for an index and left out",
+        f"{island}: the first column of {source} has no name: it is taken for an index and left out",
         DataWarning,
         stacklevel=4,
     )
 
 
-def check_header(names: Sequence[str], path: Path, island: str) -> None:
+def check_header(names: Sequence[str], source: str, island: str) -> None:
     """Refuse names that cannot be names, or that two columns have. No name is quoted that may be a value."""
     positions = [str(place) for place in range(len(names))]
     if list(names) != positions:  # names that only count the columns are no values
         for place, name in enumerate(names, 1):
             if _is_number(name):
                 raise DataError(
-                    f"{island}: the name of column {place} of {path.name} is a number",
+                    f"{island}: the name of column {place} of {source} is a number",
                     hint="names are sent to all parties: has the file no header line? Write one",
                 )
     for place, name in enumerate(names, 1):
         if not name.strip():
             raise DataError(
-                f"{island}: column {place} of {path.name} has no name", hint="name it in the header line"
+                f"{island}: column {place} of {source} has no name", hint="name it in the header line"
             )
         if name in names[: place - 1]:
             raise DataError(
-                f"{island}: columns {names.index(name) + 1} and {place} of {path.name} have the same name",
+                f"{island}: columns {names.index(name) + 1} and {place} of {source} have the same name",
                 hint="name every column differently",
             )
 

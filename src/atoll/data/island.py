@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from atoll.data.headers import check_header, warn_of_index, without_index
 from atoll.data.readers import READERS, Reader, reader_of
-from atoll.errors import DataError, ParameterError
+from atoll.errors import DataError, ParameterError, several
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
@@ -87,8 +87,11 @@ class Island:
     ) -> Island:
         """A two-dimensional array; columns are x0, x1, ... unless named."""
         table = _as_table(array, name)
-        if columns is not None and len(columns) != table.shape[1]:
-            raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
+        if columns is not None:
+            columns = [str(column) for column in columns]
+            if len(columns) != table.shape[1]:
+                raise DataError(f"{name}: {len(columns)} column names for {table.shape[1]} columns")
+            check_header(columns, "the array", name)
         return cls(table, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
@@ -106,7 +109,12 @@ class Island:
             frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
         if not isinstance(frame, pd.DataFrame):
             raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
-        columns = [str(column) for column in frame.columns]
+        written = [str(column) for column in frame.columns]
+        columns = without_index(written)
+        check_header(columns, "the frame", name)
+        if len(columns) < len(written):
+            frame = frame.iloc[:, 1:]
+            warn_of_index("the frame", name)
         return cls(frame, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
@@ -144,10 +152,10 @@ class Island:
             raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
         written = reader.names(path, frame)
         columns = without_index(written)
-        check_header(columns, path, name)
+        check_header(columns, path.name, name)
         if len(columns) < len(written):
             frame = frame.iloc[:, 1:]
-            warn_of_index(path, name)
+            warn_of_index(path.name, name)
         island = cls(frame, name=name, columns=columns, source=path, identity=identity)
         island.reader = reader
         return island
@@ -206,6 +214,25 @@ class Island:
     def values(self, column: str) -> npt.NDArray[Any]:
         """A column as it is, numbers or not; for what cannot be read as numbers, such as categories."""
         return self._column(column)
+
+    def row_ids(self, column: str) -> tuple[str, ...]:
+        """A column that tells the rows apart, as text; none missing, none twice."""
+        values = self._column(column)
+        missing = np.asarray(pd.isna(values))
+        if missing.any():
+            raise DataError(
+                f"{self.name}: the row id {column!r} is missing at {self.place(int(np.argmax(missing)))}",
+                hint="give every row an id, or leave row_ids out",
+            )
+        ids = tuple(str(value) for value in values)
+        if len(set(ids)) < len(ids):
+            first = {one: row for row, one in reversed(list(enumerate(ids)))}
+            twice = next(row for row, one in enumerate(ids) if first[one] < row)
+            raise DataError(
+                f"{self.name}: the row id {column!r} at {self.place(twice)} is there twice",
+                hint="ids must tell rows apart; leave row_ids out if they do not",
+            )
+        return ids
 
     def _column(self, column: str) -> npt.NDArray[Any]:
         index = self._places[column]
@@ -342,12 +369,25 @@ def as_island(name: str, data: Any) -> Island:
     return Island.from_array(data, name=name)
 
 
+def _each(data: Mapping[Any, Any]) -> dict[str, Island]:
+    """Every island, or one error that names all that are wrong."""
+    islands, problems = {}, []
+    for name, value in data.items():
+        try:
+            islands[str(name)] = as_island(str(name), value)
+        except DataError as error:
+            problems.append(error)
+    if problems:
+        raise several(problems)
+    return islands
+
+
 def as_islands(data: Any) -> dict[str, Island]:
     """A list or a mapping of islands' data; a bare table is refused."""
     if isinstance(data, Mapping):
         if len({str(name) for name in data}) < len(data):
             raise ParameterError("two islands have the same name", hint="names are compared as text")
-        return {str(name): as_island(str(name), value) for name, value in data.items()}
+        return _each(data)
     if isinstance(data, list | tuple):
         return as_islands({f"island-{i}": value for i, value in enumerate(data)})
     raise ParameterError(

@@ -56,8 +56,18 @@ def moments(table: Chosen) -> Moments:
         total = reduce(_merge, in_order(work, chain([first], spans), -(-n_rows // span)))
     if not np.isfinite(total.delta).all() or not np.isfinite(total.base).all():
         raise_for_missing(table)
-        raise DataError(f"{name}: the sum of a column exceeds a double's range")
+        raise _too_large(table, ~np.isfinite(total.mean), "the sum of the values")
+    if not np.isfinite(np.diag(total.scatter)).all():
+        raise _too_large(table, ~np.isfinite(np.diag(total.scatter)), "the sum of the squares")
     return total
+
+
+def _too_large(table: Chosen, wrong: Matrix, what: str) -> DataError:
+    column = table.columns[int(np.argmax(wrong))]
+    return DataError(
+        f"{table.island.name}: {what} of column {column!r} exceeds a double's range",
+        hint="divide the column by a public power of ten, everywhere",
+    )
 
 
 def _base(first: Matrix) -> Matrix:

@@ -1,6 +1,7 @@
 """What Python users call: classes and functions that build a study and run it.
 
 - :mod:`constraints`: what options may be, and the errors for others
+- :mod:`progress`: a line that says what a long fit is doing
 - :mod:`base`: parties made of islands, and runs
 - :mod:`sum_options`: options that belong to a secure sum
 - :mod:`privacy_options`: options of differential privacy, and the ledger

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from atoll.data.island import Island
-from atoll.errors import MissingIslands, ParameterError
+from atoll.data.statistics import raise_for_missing
+from atoll.errors import DataError, MissingIslands, ParameterError, SchemaError, several
+from atoll.estimators.progress import progress_line
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine
 from atoll.runtime.execute import Run, run_study
@@ -25,6 +28,30 @@ def beside_islands(data: Any) -> tuple[Any, dict[str, Own]]:
     return data, {}
 
 
+@contextmanager
+def all_named(tables: Mapping[str, Island], study: Study) -> Iterator[None]:
+    """A run ends at the first table with a missing value or text: look at all tables, and name every one."""
+    try:
+        yield
+    except SchemaError:
+        raise
+    except DataError as error:
+        problems = [problem for table in tables.values() if (problem := _wrong(table, study)) is not None]
+        if len(problems) < 2:
+            raise
+        raise several(problems) from error
+
+
+def _wrong(table: Island, study: Study) -> DataError | None:
+    columns, label = study.parameters.get("columns"), study.parameters.get("label")
+    chosen = [c for c in table.columns if c != label and (columns is None or c in columns)]
+    try:
+        raise_for_missing(table.chosen(chosen))
+    except DataError as error:
+        return error
+    return None
+
+
 def free_name(wanted: str, taken: Iterable[str]) -> str:
     """A party name that no island has."""
     return wanted if wanted not in set(taken) else free_name(f"{wanted}-role", taken)
@@ -40,7 +67,8 @@ def run(study: Study, own: Mapping[str, Own], engine: Any) -> Run:
     """Run a study on the estimator's engine."""
     if engine is not None and not isinstance(engine, Engine):
         raise ParameterError(f"engine={engine!r} is not an engine", hint="atoll.LocalEngine(), or None")
-    return run_study(study, own, engine=engine)
+    with progress_line(study.name) as progress:
+        return run_study(study, own, engine=engine, progress=progress)
 
 
 def warn_of_missing(given: Iterable[str], present: Iterable[str]) -> None:

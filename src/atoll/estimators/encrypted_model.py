@@ -72,7 +72,8 @@ class EncryptedModel:
         """Every island's rows times the components, minus the offset; each result reaches its owner only.
 
         ``islands``: rows of some or all providers, by name, within the range of the fitted data. Only their
-        numbers are public. Signs are as the components have them, the same every time.
+        numbers are public. Signs are as the components have them: the same every time, random in another
+        fit.
         """
         tables = as_islands(islands)
         names = {a.party for a in self.study.who("provider")}

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from atoll.data.island import Island
 from atoll.errors import ParameterError
-from atoll.estimators.constraints import ANY, FLAG, Constraint, Constraints
+from atoll.estimators.constraints import ANY, FLAG, Constraint, Constraints, is_real, is_whole
 from atoll.privacy.accountant import Spent
 from atoll.privacy.accounts import Account
 from atoll.privacy.dp_moments import CentreChoice
@@ -35,6 +35,7 @@ PRIVACY_OPTIONS: Constraints = {
 }
 """The options of a differentially private release."""
 
+CUT_ROWS = "cut rows"
 _PAPER_NOISE = ("gaussian", "laplace", "wishart")
 
 
@@ -50,15 +51,33 @@ def privacy_parameters(estimator: Any, *, bounded: bool = False) -> dict[str, An
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
         )
     parameters: dict[str, Any] = {
-        "epsilon": float(estimator.epsilon),
-        "delta": None if estimator.delta is None else float(estimator.delta),
-        "row_norm": None if estimator.row_norm is None else float(estimator.row_norm),
+        "epsilon": _number(estimator, "epsilon"),
+        "delta": _number(estimator, "delta"),
+        "row_norm": _number(estimator, "row_norm"),
         "rows": estimator.rows,
         "neighbours": estimator.neighbours,
-        "colluders": int(estimator.colluders),
+        "colluders": _colluders(estimator),
         "assume_centered": bool(estimator.assume_centered),
     }
     return parameters | _noise(estimator)
+
+
+def _number(estimator: Any, name: str) -> float | None:
+    """An option that is a number, or left out: "1" and True are neither."""
+    value = getattr(estimator, name)
+    if value is not None and not is_real(value):
+        raise ParameterError(f"{name}={value!r} must be a number", hint="without quotes", option=name)
+    return None if value is None else float(value)
+
+
+def _colluders(estimator: Any) -> int:
+    if not is_whole(estimator.colluders):
+        raise ParameterError(
+            f"colluders={estimator.colluders!r} must be a whole number",
+            hint="colluders=1",
+            option="colluders",
+        )
+    return int(estimator.colluders)
 
 
 def pair_parameters(estimator: Any, tables: Mapping[str, Island]) -> dict[str, Any]:
@@ -82,7 +101,7 @@ def variances_of(estimator: Any) -> str:
     """Of which rows the explained variances are."""
     if estimator.centre == "pairs":
         return "unit differences of rows"
-    return "normalised rows" if estimator.rows == "normalise" else "cut rows"
+    return "normalised rows" if estimator.rows == "normalise" else CUT_ROWS
 
 
 def _noise(estimator: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@
 - :mod:`tails`: how far noise on a matrix reaches, for the masks that hide it
 - :mod:`grid`: rows cut, quantised toward zero and multiplied in exact integers
 - :mod:`dp_moments`: private mean, radius and second moments, step by step around any secure sum
+- :mod:`noise_statement`: how much of private components is noise, from released numbers
 - :mod:`pairs`: the one stage without a mean: unit differences of row pairs
 - :mod:`paper_forms`: the published noise as printed, for reproduction; not private as claimed
 - :mod:`accountant`: what several releases cost together, as (epsilon, delta) and in words

@@ -34,6 +34,8 @@ else:
 Method = Literal["pure", "gdp"]
 
 _LARGEST_EXPONENT = 700.0
+LITTLE_LEFT = 0.995
+"""An attacker whose guess is right more often than this is nearly sure."""
 
 
 def method_at(delta: float | None) -> Method:
@@ -111,7 +113,7 @@ def gaussian_guess_accuracy(mu: float) -> float:
 def in_words(epsilon: float, delta: float | None, neighbours: str = "add-remove") -> str:
     """One sentence for a person who signs a release."""
     accuracy = guess_accuracy(epsilon, delta or 0.0)
-    if accuracy > 0.995:
+    if accuracy > LITTLE_LEFT:
         return "no useful bound: an attacker who knows all other rows may be nearly sure about one row"
     question = " (whether it is in the data at all)" if neighbours == "add-remove" else ""
     return (

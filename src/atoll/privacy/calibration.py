@@ -33,6 +33,12 @@ _MU_RANGE = (1e-10, 1e4)
 def check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ParameterError(f"epsilon must be a positive number, got {epsilon!r}", option="epsilon")
+    if epsilon > _LARGEST_EPSILON:
+        raise ParameterError(
+            f"epsilon {epsilon:g} is beyond {_LARGEST_EPSILON:,.0f}, and promises nothing at all",
+            hint="take an epsilon of a few units at most, or leave it out for an exact result",
+            option="epsilon",
+        )
 
 
 def check_delta(delta: float) -> None:

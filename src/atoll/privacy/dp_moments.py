@@ -24,7 +24,7 @@ and its place in the vector has noise of width zero.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -269,6 +269,10 @@ class Centre:
     point: Floats
     count: float
     radius: float
+    noise: float = 0.0
+    """Deviation of each coordinate of the point by its own noise; 0 before the second mean."""
+    step: Floats | None = None
+    """How far the second mean is from the first."""
 
 
 # A receiver that is another machine may round a last digit otherwise.
@@ -348,12 +352,19 @@ def second_mean_contribution(plan: Plan, rows: npt.ArrayLike, centre: Centre) ->
     return grid.row_sum(grid.cut_to_grid(_centred(plan, table, centre), centre.radius))
 
 
-def finish_second_mean(plan: Plan, centre: Centre, total: Sum) -> Centre:
+def finish_second_mean(plan: Plan, centre: Centre, total: Sum, present: int | None = None) -> Centre:
     step = np.asarray(total).astype(np.float64) * (centre.radius / grid.ROW_UNITS) / centre.count
     point = centre.point + step
     length = float(np.linalg.norm(point))
     point = point * min(1.0, plan.row_norm / length) if length > 0 else point
-    return Centre(point, centre.count, centre.radius)
+    return after_second_mean(plan, centre, Centre(point, centre.count, centre.radius), present)
+
+
+def after_second_mean(plan: Plan, first: Centre, second: Centre, present: int | None = None) -> Centre:
+    """The second centre, with what its own noise does to it: follows from public numbers."""
+    unit = first.radius / grid.ROW_UNITS / first.count
+    deviation = plan.second_mean.noise.deviation_of_sum(0, present) * unit
+    return replace(second, noise=deviation, step=second.point - first.point)
 
 
 def _centred(plan: Plan, table: Floats, centre: Centre) -> Floats:
@@ -389,7 +400,7 @@ def finish_radius(plan: Plan, centre: Centre, total: Sum) -> Centre:
         if (reached >= target).any()
         else edges.size - 1
     )
-    return Centre(centre.point, centre.count, float(edges[first]))
+    return replace(centre, radius=float(edges[first]))
 
 
 # --- stage 4: second moments -----------------------------------------------------------------------------

@@ -51,6 +51,7 @@ from atoll.privacy.accounts import (
     count_releases,
     read_debit,
     same_release,
+    stated_by,
 )
 from atoll.privacy.calibration import check_delta, check_epsilon
 from atoll.privacy.identities import canonical
@@ -62,8 +63,13 @@ __all__ = ["Account", "Budget", "Debit", "Ledger", "Release", "site_ledger"]
 
 # Rounding of sums of squares must not refuse a budget that is spent exactly.
 _TOLERANCE = 1e-9
-# Spending without a budget is shown at this delta.
+# Spending without a budget, of studies that say no delta, is shown at this one.
 _REPORT_DELTA = 1e-6
+
+
+def iso_time(seconds: float) -> str:
+    """A time as ISO 8601 has it, in UTC and to the second: 2026-11-18T00:30:00Z."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
 class Ledger:
@@ -239,6 +245,7 @@ class Ledger:
                 stage,
                 "exact" if release.exact else "private",
                 "reserved",
+                release.stated,
             )
             for stage, spent in release.stages.items()
         ]
@@ -283,11 +290,10 @@ class Ledger:
     def _refuse_other_rows(self, earlier: Debit) -> None:
         """A release may be resumed: as it was, from the rows that its noise was drawn for."""
         cost = self._account(earlier.identity, self._settled(earlier.release_id))
-        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(earlier.made_at))
         raise PrivacyError(
             f"data set {cost.identity!r}: its rows are not those that this release was debited for "
-            f"({when} UTC, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}); the same noise on other "
-            "rows would show what changed",
+            f"({iso_time(earlier.made_at)}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}); the same "
+            "noise on other rows would show what changed",
             hint="bring the table back as it was, or start a new run, which is a new debit",
         )
 
@@ -339,7 +345,7 @@ class Ledger:
 
     def _write(self, debit: Debit) -> None:
         self._connection.execute(
-            f"INSERT INTO debit ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO debit ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 debit.release_id,
                 debit.identity,
@@ -352,6 +358,7 @@ class Ledger:
                 debit.stage,
                 debit.kind,
                 debit.state,
+                *(debit.stated or (None, None)),
             ),
         )
 
@@ -389,6 +396,7 @@ class Ledger:
             count_releases(debit for debit in debits if debit.state == "reserved"),
             method,
             exact == "booked",
+            stated_by(private),
         )
 
     def show(self) -> list[Account]:
@@ -447,7 +455,9 @@ class Ledger:
                     "neighbours": debit.neighbours,
                     "mu": debit.spent.mu,
                     "pure_epsilons": list(debit.spent.pure),
-                    "made_at": debit.made_at,
+                    "epsilon": debit.stated.epsilon if debit.stated else None,
+                    "delta": debit.stated.delta if debit.stated else None,
+                    "made_at": iso_time(debit.made_at),
                 }
                 for debit in self.debits()
             ],

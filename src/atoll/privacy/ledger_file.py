@@ -21,11 +21,10 @@ from atoll.errors import ParameterError, PrivacyError
 from atoll.privacy.identities import lenient
 from atoll.randomness import fresh_seed
 
-VERSION = 3
-_EARLIER_VERSIONS = (
-    1,
-    2,
-)  # fingerprints without a secret; identities as typed, debits for all stages at once
+VERSION = 4
+# Fingerprints without a secret; identities as typed and debits for all stages at once; no word of what a
+# study states.
+_EARLIER_VERSIONS = (1, 2, 3)
 
 BUSY_SECONDS = 30.0
 _RETRY_SECONDS = 0.01
@@ -52,6 +51,8 @@ CREATE TABLE debit (
     mu          REAL NOT NULL CHECK (mu >= 0),
     pure        TEXT NOT NULL,
     made_at     REAL NOT NULL,
+    epsilon     REAL,
+    delta       REAL,
     UNIQUE (release_id, stage)
 ) STRICT;
 CREATE INDEX debit_of_data_set ON debit (identity);
@@ -267,6 +268,11 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     if (version := read_version(connection, path)) == VERSION:  # another process was faster
         return
     run = connection.execute
+    if version == 3:
+        run("ALTER TABLE debit ADD COLUMN epsilon REAL")
+        run("ALTER TABLE debit ADD COLUMN delta REAL")
+        run(f"PRAGMA user_version = {VERSION}")
+        return
     run(_META)
     run("INSERT OR IGNORE INTO meta VALUES ('secret', ?)", (fresh_seed(),))
     budgets = run("SELECT identity, epsilon, delta FROM data_set ORDER BY epsilon").fetchall()

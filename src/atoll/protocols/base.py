@@ -31,11 +31,23 @@ class Learned:
     """What the protocol shows this role by its nature (PPPCA's server: mean and covariance)."""
 
     def __repr__(self) -> str:
-        return f"Learned({_shapes(self.outputs)}, inherent={_shapes(self.inherent)})"
+        seen = f"; by the protocol's nature: {described(self.inherent)}" if self.inherent else ""
+        return f"<Learned: {described(self.outputs) or 'nothing'}{seen}>"
 
 
-def _shapes(values: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{name}: {np.shape(value)}" for name, value in values.items()) + "}"
+def described(values: Mapping[str, Any]) -> str:
+    """Values by name and size. What they are is not shown: an object that is looked at reveals nothing."""
+    return ", ".join(f"{name} ({_size(value)})" for name, value in values.items())
+
+
+def _size(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, Mapping):
+        return f"of {len(value)}"
+    if isinstance(value, list | tuple):
+        return str(len(value))
+    return " x ".join(map(str, np.shape(value))) or "1"
 
 
 def learned(study: Study, me: Address, outputs: Mapping[str, Output], known: Mapping[str, Any]) -> Learned:
@@ -55,19 +67,25 @@ Timer = Callable[[Callable[[], object]], float]
 
 
 class Disclosure(NamedTuple):
-    """One thing that a role learns, in plain words, and the messages that bring it."""
+    """One thing that a role learns, in plain words, and the messages that bring it.
+
+    The only source for who knows what: reviews, tables and errors all ask :meth:`Protocol.knowers`.
+    """
 
     role: str
     learns: str
     messages: tuple[type[Message], ...] = ()
+    values: tuple[str, ...] = ()
+    """The values of outputs that the role knows by this, whether the study releases them to it or not."""
+    parties: tuple[str, ...] = ()
+    """Who of those that play the role; empty: all of them."""
 
 
 class Output(NamedTuple):
-    """One output that a study can release: its values, to whom it can go, and who has it anyway."""
+    """One output that a study can release: its values, and to whom it can go."""
 
     values: tuple[str, ...]
     roles: tuple[str, ...]
-    holder: str
     words: str = ""
     """The output in plain words, for ``atoll review``."""
 
@@ -169,6 +187,8 @@ class Protocol:
     largest: Callable[[Study, int], int] | None = None
     """Bytes of the largest message, for tables of so many columns; None where nobody counted."""
     check: Callable[[Study], None] = lambda _: None
+    settle: Callable[[Study], Study] = lambda study: study
+    """Fills in options that follow from others, from the study alone: every party must come to the same."""
     privacy: Callable[[Study], PrivacyTerms | None] = lambda _: None
     """The study's differential privacy, where it asks for any."""
     determines: Callable[[Study, Circumstances], tuple[str, ...]] = lambda _, __: ()
@@ -187,6 +207,19 @@ class Protocol:
                 for role in party.roles
             )
         )
+
+    def knowers(self, study: Study, value: str) -> tuple[Address, ...]:
+        """Everybody who knows a value of an output at the end, by a release or by the protocol's nature."""
+        by_nature = {
+            Address(party, said.role)
+            for said in self.learns(study)
+            if value in said.values
+            for party in said.parties or tuple(address.party for address in study.who(said.role))
+        }
+        released = {a for name, o in self.outputs.items() if value in o.values for a in study.receivers(name)}
+        able = {role for o in self.outputs.values() if value in o.values for role in o.roles}
+        known = by_nature | {address for address in released if address.role in able}
+        return tuple(address for address in study.addresses() if address in known)
 
     def all_messages(self, study: Study) -> tuple[type[Message], ...]:
         """Every message that may travel in this study."""
@@ -253,6 +286,7 @@ def resolve(protocol: Protocol, study: Study) -> Study:
     Its digest covers them all: whoever approved it has approved these. A resolved study stays as it is.
     """
     check_study(protocol, study)
+    study = protocol.settle(study)
     if study.version not in (None, protocol.version):
         raise StudyError(
             f"the study was made for version {study.version} of {protocol.name}, which is now at "

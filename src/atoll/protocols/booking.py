@@ -21,7 +21,7 @@ from atoll.data.island import Matrix
 from atoll.errors import PrivacyError
 from atoll.network import Network, Record
 from atoll.privacy.accountant import Spent
-from atoll.privacy.accounts import EXACT, Release
+from atoll.privacy.accounts import EXACT, Release, Stated
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.own import Own
@@ -61,7 +61,8 @@ class Booking:
             self._release = Release.exactly(identity, release_id, study.digest)
         else:
             spent = {name: Spent.of([cost]) for name, cost in stages.items()}
-            self._release = Release(identity, release_id, spent, neighbours, study.digest)
+            stated = Stated(study.parameters["epsilon"], study.parameters.get("delta"))
+            self._release = Release(identity, release_id, spent, neighbours, study.digest, stated=stated)
 
     def __enter__(self) -> Booking:
         """Refuse at once what the owner's budget or policy does not cover."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from atoll.codec import Message
 from atoll.data.island import Island
-from atoll.errors import MessageError, SchemaError
+from atoll.errors import DataError, MessageError, SchemaError, several
 from atoll.network import Network
 from atoll.study.address import Address
 
@@ -46,10 +46,17 @@ MESSAGES = (Columns, AgreedColumns)
 _SHOWN = 5
 
 
-def describe(island: Island, wanted: Sequence[str] | None, label: str | None) -> Columns:
+def describe(
+    island: Island, wanted: Sequence[str] | None, label: str | None, row_ids: str | None = None
+) -> Columns:
     """What a provider tells: its feature columns, or of the wanted ones those it has."""
     asked = set(island.columns if wanted is None else wanted)
-    names = [c for c in island.columns if c != label and c in asked]
+    names = [c for c in island.columns if c not in (label, row_ids) and c in asked]
+    if row_ids is not None and row_ids not in island.columns:
+        raise SchemaError(
+            f"{island.name}: there is no column of row ids {row_ids!r}",
+            hint="it is named under [parameters]: row_ids = ...",
+        )
     if label is not None and label not in island.columns:
         raise SchemaError(
             f"{island.name}: there is no label column {label!r}",
@@ -65,9 +72,15 @@ def agree(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> A
     names = tuple(wanted) if wanted is not None else reference.names
     if not names:
         raise SchemaError(f"{first.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
+    problems: list[DataError] = []
     for address, schema in schemas.items():
-        _check_distinct(address, schema)
-        _compare(address, schema, first, reference, names, wanted is not None)
+        try:
+            _check_distinct(address, schema)
+            _compare(address, schema, first, reference, names, wanted is not None)
+        except SchemaError as error:
+            problems.append(error)
+    if problems:
+        raise several(problems)
     return AgreedColumns(names, reference.named or wanted is not None)
 
 
@@ -204,10 +217,15 @@ def _distrusted(message: str) -> MessageError:
 
 
 async def announce(
-    net: Network, island: Island, checker: Address, wanted: Sequence[str] | None, label: str | None
+    net: Network,
+    island: Island,
+    checker: Address,
+    wanted: Sequence[str] | None,
+    label: str | None,
+    row_ids: str | None = None,
 ) -> AgreedColumns:
     """The provider's side."""
-    own = describe(island, wanted, label)
+    own = describe(island, wanted, label, row_ids)
     await net.send(checker, own)
     agreed = await net.receive(AgreedColumns, checker)
     check_agreed(agreed, own, wanted, island.name, checker)

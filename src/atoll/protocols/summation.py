@@ -14,7 +14,7 @@ from atoll.study.model import Parameters, Study
 
 CONTRIBUTOR, RECEIVER = "contributor", "receiver"
 
-OUTPUTS = {"total": Output(("total", "islands"), (RECEIVER,), RECEIVER)}
+OUTPUTS = {"total": Output(("total", "islands"), (RECEIVER,), "the sum over all islands, and which they are")}
 
 
 class SumParameters(Parameters, frozen=True):
@@ -59,7 +59,9 @@ def learns(study: Study) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     return [
         Disclosure(CONTRIBUTOR, method.contributors_see, (*method.to_contributors, *method.to_adder)),
-        Disclosure(RECEIVER, "the sum over all contributors, exactly", method.to_receivers),
+        Disclosure(
+            RECEIVER, "the sum over all contributors, exactly", method.to_receivers, OUTPUTS["total"].values
+        ),
     ]
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from atoll.report.analyses import renderer_of
+from atoll.report.known import also_known
 from atoll.report.units import duration, listing, size
-from atoll.review.budget import identity_missing
+from atoll.review.budget import PrivacyReview, identity_missing
 from atoll.review.study import CostReview, Review, RoleReview
 
 _SPLITS = {
@@ -15,30 +16,66 @@ _SPLITS = {
 }
 
 
+_OPEN = "**to be filled in**"
+_REHEARSAL = (
+    "A rehearsal: all roles run in one process, on one machine that has every island's table. What is said "
+    "of the parties holds for the roles there, not for whoever runs that machine."
+)
+_BETWEEN_MACHINES = (
+    "A run between machines: every party has a key of its own and runs its own role on its own machine, "
+    "where its table stays."
+)
+
+
 def as_markdown(review: Review) -> str:
     """The whole text; it states only what the study and its protocol say."""
     parts = (
         [f"# Privacy review of the study “{_cell(review.name)}”"],
         [_identity(review)],
-        ["## Purpose", _purpose(review)],
+        ["## Purpose and responsibility", _stated(review), _purpose(review)],
+        ["## How it is run", way_of_running(review)],
         ["## Parties", _parties(review)],
         ["## Data flows", _flows(review), _cost(review)],
         ["## Who learns what", *_learning(review)],
         ["## Outputs", _outputs(review)],
-        ["## Adversary", review.adversary, *_trust(review)],
+        ["## Against whom this protects", review.adversary, *_trust(review)],
         ["## Privacy budget", *_budget(review)] if review.privacy else [],
         ["## Safeguards", _bullets(_safeguards(review))],
         ["## Residual risks", _bullets(_risks(review))],
+        ["## Words", _bullets(_words(review))],
     )
     return "\n\n".join(text for part in parts for text in part if text) + "\n"
+
+
+def way_of_running(review: Review) -> str:
+    """Where the tables are when the study runs: on everybody's own machine, or all in one place."""
+    return _BETWEEN_MACHINES if review.between_machines else _REHEARSAL
 
 
 def _identity(review: Review) -> str:
     return (
         f"Study digest (SHA-256): `{review.digest}`\n\n"
-        "The digest covers the analysis and its parameters, the parties, the protection and the releases. "
-        "Any change to these gives another digest and needs a new approval."
+        "The digest is a fingerprint of the study. It covers the analysis and its parameters, the parties, "
+        "the protection, the releases and, of the table below, everything but the contact and the columns "
+        "that only tables name. Any change to these gives another digest and needs a new approval."
     )
+
+
+def _stated(review: Review) -> str:
+    """What the study's author says, or that it is still to be said."""
+    said = review.assessment
+    columns = f"{len(review.columns)}: {listing(review.columns, 40)}" if review.columns else ""
+    rows = (
+        ("Purpose", said.purpose),
+        ("Legal basis", said.legal_basis),
+        ("Controller", said.controller),
+        ("Processors", ", ".join(said.processors)),
+        ("Categories of data", ", ".join(said.data_categories)),
+        ("Columns", columns),
+        ("Retention", said.retention),
+        ("Contact", review.contact),
+    )
+    return _table(("", "As the study says"), [(name, value or _OPEN) for name, value in rows])
 
 
 def _purpose(review: Review) -> str:
@@ -46,10 +83,9 @@ def _purpose(review: Review) -> str:
     islands = [party for role in review.roles if role.brings_data for party in role.parties]
     given = {name: value for name, value in review.parameters.items() if value is not None}
     parameters = ", ".join(f"{name} = {value!r}" for name, value in given.items())
-    together = (
-        f"{len(islands)} organisations compute {what} over all their records together, without bringing "
-        "the records together in one place."
-    )
+    apart = ", without bringing the records together in one place."
+    place = apart if review.between_machines else ". In this rehearsal one machine has all of them."
+    together = f"{len(islands)} organisations compute {what} over all their records together{place}"
     alone = f"Each of {len(islands)} organisations computes {what} of its own records only."
     return (
         f"{together if review.exchanges else alone} {_SPLITS.get(review.partition, '')} "
@@ -68,7 +104,8 @@ def _flows(review: Review) -> str:
     if not review.exchanges:
         return "No message is sent."
     about = renderer_of(review.analysis).about_records(review)
-    return f"{_hidden(review)} Records themselves never leave an island. {about}"
+    stays = "Records themselves never leave an island." if review.between_machines else ""
+    return f"{_hidden(review)} {stays or 'No message has a record itself in it.'} {about}"
 
 
 def _hidden(review: Review) -> str:
@@ -136,11 +173,12 @@ def _outputs(review: Review) -> str:
         (
             f"`{output.output}`",
             output.words,
-            listing(output.released_to, 20) or f"nobody; it stays with {listing(output.computed_by, 20)}",
+            listing(output.released_to, 20) or "nobody",
+            "; ".join(also_known(review, output)) or "nobody",
         )
         for output in review.outputs
     ]
-    return _table(("Output", "What it is", "Released to"), rows)
+    return _table(("Output", "What it is", "Released to", "Known anyway to"), rows)
 
 
 def _trust(review: Review) -> list[str]:
@@ -168,8 +206,7 @@ def _budget(review: Review) -> list[str]:
     ]
     if rows:
         said.append(_table(("Data set", "Budget", "Epsilon before", "Epsilon after"), rows))
-    refused = [f"The island will refuse: {sentence}." for sentence in privacy.refusals]
-    return [*said, _bullets([*refused, *map(identity_missing, privacy.without_identity)])]
+    return [*said, _bullets(map(identity_missing, privacy.without_identity))]
 
 
 def _spent(epsilon: float | None) -> str:
@@ -177,7 +214,8 @@ def _spent(epsilon: float | None) -> str:
 
 
 def _safeguards(review: Review) -> Iterable[str]:
-    yield "Records stay where they are; there is no central copy."
+    if review.between_machines:
+        yield "Records stay where they are; there is no central copy."
     if review.protection:
         yield "Contributions are hidden on their way, as “Data flows” says."
     elif review.secure_sum:
@@ -190,9 +228,16 @@ def _safeguards(review: Review) -> Iterable[str]:
     yield "Fewer than two islands are refused."
     if review.privacy is not None and review.privacy.private:
         yield f"Releases are differentially private: {review.privacy.words[0]}."
+        yield "What is released of a data set is booked in its owner's ledger before it leaves."
 
 
 def _risks(review: Review) -> Iterable[str]:
+    yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in review.cautions)
+    if not review.between_machines:
+        yield (
+            "In a rehearsal all records are on one machine. Whoever can read that machine can read them all: "
+            "it needs the protection, and the permission, of a central copy."
+        )
     for role in review.roles:
         yield from (f"{role.role.capitalize()}: {caveat}." for caveat in role.caveats)
     yield from (f"{sentence}." for sentence in review.combined)
@@ -202,8 +247,8 @@ def _risks(review: Review) -> Iterable[str]:
         "contributing invented records, can falsify the result; this protection does not detect it."
     )
     yield (
-        "If parties collude that the statement under “Adversary” assumes do not, the totals of a single "
-        "island can be opened."
+        "“Against whom this protects” says which parties are trusted not to work together. If they do "
+        "nevertheless, they can find out what a single island contributed."
     )
     if review.privacy is not None and not review.privacy.private:
         yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in review.privacy.words)
@@ -213,7 +258,54 @@ def _risks(review: Review) -> Iterable[str]:
             "Results are exact. No noise is added, so they can reveal something about records that stand "
             "out, the more so when there are few records or several studies over nearly the same records."
         )
+    if review.privacy is not None and review.privacy.private:
+        yield from _private_risks(review.privacy)
     yield from renderer_of(review.analysis).risks(review)
+
+
+def _private_risks(privacy: PrivacyReview) -> Iterable[str]:
+    """What an epsilon does not cover."""
+    yield (
+        "The promise is for one row, and one row is not one person: somebody with two rows has twice the "
+        f"epsilon ({2 * privacy.epsilon:g}), with ten rows ten times ({10 * privacy.epsilon:g})."
+    )
+    harmless = privacy.colluders
+    if harmless is not None:
+        yield (
+            "Every island is trusted to add its part of the noise. One that adds none, or invents it, is not "
+            f"detected; up to {harmless} of them do no harm to the privacy of the others, more would."
+        )
+    yield (
+        "Studies without an epsilon are not counted in any epsilon, and are booked only where the site has a "
+        "ledger and the study file names the data set. Over the same rows, one of them can show what the "
+        "noise hides here."
+    )
+
+
+_GLOSSARY = {
+    "island": "an organisation that holds records, with its table.",
+    "component": "a weighted mix of the columns along which records differ most; it is about all records "
+    "together.",
+    "projection": "a record's values on the components: a few numbers for each record.",
+    "covariance": "how much every two columns vary together, over all records.",
+    "eigenvalue": "how much the records vary along one component.",
+    "secure sum": "a way to add numbers of several parties so that only the total can be read.",
+    "epsilon": "how much a release can tell about one record: the smaller, the less.",
+    "delta": "the probability with which that promise may fail.",
+}
+
+
+def _words(review: Review) -> Iterable[str]:
+    """The technical words that this text uses, explained."""
+    used = " ".join(
+        [review.title, *(line for role in review.roles for line in (*role.learns, *role.caveats))]
+        + [output.words for output in review.outputs]
+        + [*(review.determined), *((review.privacy.words) if review.privacy else ())]
+    ).lower()
+    yield f"*island*: {_GLOSSARY['island']}"
+    for word, meaning in _GLOSSARY.items():
+        if word != "island" and (word in used or (word == "secure sum" and review.secure_sum)):
+            yield f"*{word}*: {meaning}"
 
 
 def _bullets(sentences: Iterable[str]) -> str:

@@ -1,1 +1,6 @@
-"""What a study means before it runs: :mod:`budget` (the accounts of islands) and :mod:`study` (the rest)."""
+"""What a study means before it runs.
+
+- :mod:`budget`: the accounts of islands
+- :mod:`cautions`: what is easy to miss in its numbers
+- :mod:`study`: the rest
+"""

@@ -53,6 +53,8 @@ class PrivacyReview(msgspec.Struct, frozen=True):
     """Why nothing is said about single islands, where nothing is."""
     refusals: tuple[str, ...] = ()
     """What else this site refuses."""
+    colluders: int | None = None
+    """How many owners may leave out their noise, or use it against the others; None: all, or no promise."""
 
 
 def review_privacy(study: Study, local: Local | None = None) -> PrivacyReview | None:
@@ -74,6 +76,7 @@ def review_privacy(study: Study, local: Local | None = None) -> PrivacyReview | 
         tuple(island for island in islands if island not in local.identities),
         missing,
         tuple(_refusals(terms, local)),
+        terms.colluders,
     )
 
 
@@ -97,6 +100,12 @@ def _exact_words(ledger: Ledger, island: str, identity: str) -> str:
     before = ledger.account(identity)
     so_far = before.in_words(before.delta)
     return f"{island} (data set {identity!r}): booked as an exact release; so far, {so_far}"
+
+
+def will_refuse(privacy: PrivacyReview) -> tuple[str, ...]:
+    """Why a run would end before anything leaves an island, island by island."""
+    accounts = (f"{a.island}: {a.refusal}" for a in privacy.accounts if a.refusal)
+    return (*accounts, *(f"the island will refuse: {sentence}" for sentence in privacy.refusals))
 
 
 def identity_missing(island: str) -> str:

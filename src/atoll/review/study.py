@@ -16,11 +16,12 @@ from atoll.data.columns import column_names, row_count
 from atoll.errors import AtollError, ParameterError
 from atoll.protocols import Protocol, protocol_of, resolve
 from atoll.protocols.base import Circumstances, Forecast, with_helpers
-from atoll.review.budget import PrivacyReview, review_exact, review_privacy
+from atoll.review.budget import PrivacyReview, review_exact, review_privacy, will_refuse
+from atoll.review.cautions import cautions
 from atoll.runtime.studies import data_holders
 from atoll.study.address import Address
 from atoll.study.load import StudyFile
-from atoll.study.model import Local, Study, to_plain
+from atoll.study.model import Assessment, Local, Study, to_plain
 
 
 class RoleReview(msgspec.Struct, frozen=True):
@@ -34,14 +35,23 @@ class RoleReview(msgspec.Struct, frozen=True):
     """What follows from the above, rather than arriving in a message."""
 
 
+class Knower(msgspec.Struct, frozen=True):
+    """Somebody who knows an output, or a part of it, without its being released to them."""
+
+    address: str
+    whole: bool
+    values: tuple[str, ...]
+    """The values of the output that it knows."""
+
+
 class OutputReview(msgspec.Struct, frozen=True):
-    """One output: what it is, who receives it, and with whom it stays otherwise."""
+    """One output: what it is, who receives it, and who else knows it by the protocol's nature."""
 
     output: str
     words: str
     released_to: tuple[str, ...]
     """Addresses (party/role)."""
-    computed_by: tuple[str, ...]
+    known_to: tuple[Knower, ...]
 
 
 class CostReview(msgspec.Struct, frozen=True):
@@ -72,6 +82,8 @@ class Review(msgspec.Struct, frozen=True):
     protocol: str
     title: str
     partition: str
+    between_machines: bool
+    """Each party on a machine of its own; else a rehearsal, all roles and all tables in one place."""
     secure_sum: str | None
     trust: str | None
     hides: str | None
@@ -97,6 +109,13 @@ class Review(msgspec.Struct, frozen=True):
     """Where the outputs say the second moments of the joint table."""
     booking: tuple[str, ...] = ()
     """What an exact study means for the accounts of its data sets, where there is a ledger."""
+    cautions: tuple[str, ...] = ()
+    """What is easy to miss: numbers that promise little, islands that will refuse, islands of one row."""
+    assessment: Assessment = Assessment()
+    """What the study's author says for an impact assessment."""
+    contact: str | None = None
+    columns: tuple[str, ...] = ()
+    """The names of the columns, where the study or a table says them."""
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -116,12 +135,20 @@ NO_GUESS = Guess()
 
 
 def review_study(
-    study: Study, columns: int | None = None, local: Local | None = None, guess: Guess = NO_GUESS
+    study: Study,
+    columns: int | None = None,
+    local: Local | None = None,
+    guess: Guess = NO_GUESS,
+    names: tuple[str, ...] = (),
 ) -> Review:
-    """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger."""
+    """Say what ``study`` means; costs are for tables of so many columns, budgets from the local ledger.
+
+    ``names``: of the columns, where a table says them.
+    """
     study = resolve(study)
     _check_rows(study, guess.rows)
     protocol = with_helpers(protocol_of(study.protocol), study)
+    privacy = review_privacy(study, local)
     protection = protocol.protection(study)
     sums = protocol.uses_sum and (protection is None or bool(protection.summed))
     method = secure_sums.chosen(study) if sums else None
@@ -133,6 +160,7 @@ def review_study(
         protocol=protocol.name,
         title=protocol.title,
         partition=study.partition,
+        between_machines=study.between_machines,
         secure_sum=study.secure_sum if method else None,
         trust=_trust(protocol, study) if method else None,
         hides=method.hides if method else None,
@@ -142,14 +170,18 @@ def review_study(
         parameters=to_plain(study)["parameters"],
         sum_options=to_plain(study)["sum_options"],
         exchanges=bool(protocol.all_messages(study)),
-        roles=_roles(protocol, study),
+        roles=_roles(protocol, _of_columns(study, columns)),
         combined=_combined(protocol, study),
         outputs=_outputs(protocol, study),
         cost=cost,
         cost_missing=missing,
-        privacy=review_privacy(study, local),
+        privacy=privacy,
         determined=() if columns is None else protocol.determines(study, Circumstances(columns, *guess)),
         booking=review_exact(study, local),
+        cautions=(*cautions(study, guess.rows), *(will_refuse(privacy) if privacy else ())),
+        assessment=study.assessment,
+        contact=local.contact if local else None,
+        columns=tuple(study.parameters.get("columns") or names),
     )
 
 
@@ -164,6 +196,14 @@ def _check_rows(study: Study, rows: tuple[int, ...]) -> None:
         raise ParameterError(f"an island cannot have {min(rows)} rows")
 
 
+def _of_columns(study: Study, columns: int | None) -> Study:
+    """The study as it reads for tables of so many columns: what is said of others then falls away."""
+    if columns is None or columns < 1 or study.parameters.get("columns", columns) is not None:
+        return study
+    counted = tuple(f"column {i + 1}" for i in range(columns))
+    return msgspec.structs.replace(study, parameters={**study.parameters, "columns": counted})
+
+
 def _trust(protocol: Protocol, study: Study) -> str:
     method = secure_sums.chosen(study)
     contributors = sum(len(study.who(role)) for role in protocol.data_roles)
@@ -173,9 +213,9 @@ def _trust(protocol: Protocol, study: Study) -> str:
 def review_file(file: StudyFile, columns: int | None = None, guess: Guess = NO_GUESS) -> Review:
     """The same for a study file; columns and rows are read from the local data where they can be."""
     columns = columns if columns is not None else count_columns(file)
-    if not guess.rows and protocol_of(file.study.protocol).forecast is not None:
+    if not guess.rows:
         guess = guess._replace(rows=count_rows(file))
-    return review_study(file.study, columns, file.local, guess)
+    return review_study(file.study, columns, file.local, guess, name_columns(file))
 
 
 def expected_messages(file: StudyFile) -> int | None:
@@ -203,19 +243,38 @@ def count_columns(file: StudyFile) -> int | None:
     named = file.study.parameters.get("columns")
     if named is not None:
         return len(named)
-    label = file.study.parameters.get("label")
-    counts = [_columns_of(file.local.data.get(party), label) for party in data_holders(file.study)]
+    beside = _beside(file.study)
+    counts = [_columns_of(file.local.data.get(party), beside) for party in data_holders(file.study)]
     known = [count for count in counts if count is not None]
     if file.study.partition == "vertical":
         return sum(known) if len(known) == len(counts) else None
     return known[0] if known else None
 
 
-def _columns_of(path: str | Path | None, label: Any) -> int | None:
+def name_columns(file: StudyFile) -> tuple[str, ...]:
+    """The names of the columns that tables at hand bring to the study, none twice."""
+    beside = _beside(file.study)
+    found: dict[str, None] = {}
+    for party in data_holders(file.study):
+        found |= dict.fromkeys(_names_of(file.local.data.get(party), beside) or ())
+    return tuple(found)
+
+
+def _beside(study: Study) -> set[Any]:
+    """Columns that go along and are no features."""
+    return {study.parameters.get("label"), study.parameters.get("row_ids")}
+
+
+def _columns_of(path: str | Path | None, beside: set[Any]) -> int | None:
+    names = _names_of(path, beside)
+    return None if names is None else len(names)
+
+
+def _names_of(path: str | Path | None, beside: set[Any]) -> list[str] | None:
     if path is None or not Path(path).is_file():
         return None
     try:
-        return len([column for column in column_names(path) if column != label])
+        return [column for column in column_names(path) if column not in beside]
     except (AtollError, OSError, ValueError):
         return None  # what is wrong with a table is the run's business; here it only informs
 
@@ -253,10 +312,23 @@ def _outputs(protocol: Protocol, study: Study) -> tuple[OutputReview, ...]:
             name,
             output.words or ", ".join(output.values).replace("_", " "),
             tuple(str(a) for a in _receivers(study, name, output.roles)),
-            tuple(a.party for a in study.who(output.holder)),
+            _knowers(protocol, study, name),
         )
         for name, output in protocol.outputs.items()
     )
+
+
+def _knowers(protocol: Protocol, study: Study, name: str) -> tuple[Knower, ...]:
+    """From the same statements as "Who learns what", so that the two cannot disagree."""
+    output = protocol.outputs[name]
+    released = set(_receivers(study, name, output.roles))
+    known = {value: protocol.knowers(study, value) for value in output.values}
+    found = []
+    for address in study.addresses():
+        values = tuple(value for value, who in known.items() if address in who)
+        if values and address not in released:
+            found.append(Knower(str(address), len(values) == len(known), values))
+    return tuple(found)
 
 
 def _receivers(study: Study, output: str, roles: tuple[str, ...]) -> tuple[Address, ...]:

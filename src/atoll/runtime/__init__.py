@@ -1,5 +1,6 @@
 """Runs: engines, what they keep, and what comes out.
 
+- :mod:`learned`: what each role learned, as it is shown
 - :mod:`transcript`: what a run cost: messages, bytes, rounds, seconds
 - :mod:`inbox`: everything that reached a role, in the order in which it came
 - :mod:`records`: what a role drew, kept or played back
@@ -10,4 +11,5 @@
 - :mod:`result`: what a study released, and the file that holds it
 - :mod:`studies`: study files as runs need them: checked, with the islands' data
 - :mod:`execute`: run a study, and hand the caller what it may have
+- :mod:`doctor`: what this machine has of what runs need
 """

@@ -8,8 +8,10 @@ from typing import Any
 from atoll.protocols import Learned, protocol_of, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Progress
+from atoll.runtime.learned import LearnedByRole
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.result import Result
+from atoll.runtime.transcript import Transcript
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -19,7 +21,24 @@ class Run:
 
     def __init__(self, result: Result, learned: Mapping[Address, Learned]) -> None:
         self.result = result
-        self.learned = dict(learned)
+        self.learned = LearnedByRole(learned)
+
+    @property
+    def by_party(self) -> dict[str, Result]:
+        """What each party would have at the end of a run between machines: what is released to its roles, and
+        what these cost. Parties to which nothing is released have no result."""
+        found: dict[str, dict[str, Any]] = {}
+        for address, learned in self.learned.items():
+            if learned.outputs:
+                _join(found.setdefault(address.party, {}), learned.outputs)
+        return {party: self._result_of(party, outputs) for party, outputs in found.items()}
+
+    def _result_of(self, party: str, outputs: Mapping[str, Any]) -> Result:
+        whole = self.result.transcript
+        own = {str(a): whole.of(a) for a in self.learned if a.party == party}
+        transcript = Transcript(roles=own, rounds=whole.rounds, wall_seconds=whole.wall_seconds)
+        certificate = outputs.get("certificate")
+        return Result(self.result.study, outputs, transcript, certificate, self.result.booked)
 
 
 def run_study(

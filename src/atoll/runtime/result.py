@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,10 @@ from atoll import codec
 from atoll.errors import DataError, MessageError, NotReleased
 from atoll.lazy import lazy
 from atoll.protocols import protocol_of
+from atoll.protocols.base import described
 from atoll.runtime.transcript import Transcript
+from atoll.shown import html_table
+from atoll.study.address import Address
 from atoll.study.model import Study, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -60,6 +63,11 @@ class Result:
         booked = f"; {self.booked}" if self.booked else ""
         return f"<Result of {self.study.name!r}: {', '.join(self.outputs)}{booked}>"
 
+    def _repr_html_(self) -> str:
+        rows = [(name, described({name: value})) for name, value in self.outputs.items()]
+        title = f"Result of {self.study.name!r}" + (f"; {self.booked}" if self.booked else "")
+        return html_table(title, ("output", "size"), rows)
+
     def __contains__(self, name: str) -> bool:
         return name in self.outputs
 
@@ -69,11 +77,13 @@ class Result:
         return self.outputs[name]
 
     def consumer_frame(self) -> pd.DataFrame:
-        """The projections of all islands in one frame, with the label where the study names one."""
+        """The projections of all islands in one frame, with row ids and labels where the study names them."""
         parts = []
-        labels = self.outputs.get("labels") or {}
+        labels, ids = self.outputs.get("labels") or {}, self.outputs.get("ids") or {}
         for island, scores in self["scores"].items():
             part = pd.DataFrame(scores, columns=[f"PC{i + 1}" for i in range(scores.shape[1])])
+            if island in ids:
+                part.insert(0, "row_id", ids[island])
             part.insert(0, "island", island)
             if island in labels:
                 part["label"] = labels[island]
@@ -147,13 +157,25 @@ def _own(value: Any) -> Any:
 
 def not_released(study: Study, value: str) -> NotReleased:
     """The error for a value that did not reach the caller: who has it, and what to change."""
-    for output, o in protocol_of(study.protocol).outputs.items():
+    protocol = protocol_of(study.protocol)
+    for output, o in protocol.outputs.items():
         if value in o.values:
-            holders = sorted({a.party for a in study.receivers(output)}) or [
-                a.party for a in study.who(o.holder)
-            ]
             return NotReleased(
-                f"{value} was not released to you; {', '.join(holders[:3])} ({o.holder}) has it",
+                f"{value} was not released to you; {_who_knows(protocol.knowers(study, value))}",
                 hint=f"name the role under [release]: {output} = [...]",
             )
     return NotReleased(f"{study.protocol} has no value called {value}")
+
+
+def _who_knows(addresses: Sequence[Address]) -> str:
+    """ "coast, valley (provider), office (server) know it": as many names as can be read."""
+    if not addresses:
+        return "nobody knows it"
+    roles: dict[str, list[str]] = {}
+    for address in addresses:
+        roles.setdefault(address.role, []).append(address.party)
+    said = [
+        f"{', '.join(parties[:3])}{' and others' if len(parties) > 3 else ''} ({role})"
+        for role, parties in roles.items()
+    ]
+    return f"{', '.join(said)} {'knows' if len(addresses) == 1 else 'know'} it"

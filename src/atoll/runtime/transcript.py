@@ -7,7 +7,11 @@ from typing import Any
 
 import msgspec
 
+from atoll.shown import html_table, text_table
 from atoll.study.address import Address
+
+_HEADER = ("role", "messages", "bytes", "seconds")
+_SHOWN = 20
 
 
 class RoleCost(msgspec.Struct):
@@ -38,6 +42,27 @@ class Transcript(msgspec.Struct):
     """The same with every party on a machine of its own; measured where one thing is done at a time."""
     kinds: dict[str, int] = msgspec.field(default_factory=dict)
     """Messages by their kind."""
+
+    def _title(self) -> str:
+        return (
+            f"{self.messages:,} messages, {self.bytes:,} bytes, {self.rounds} rounds, "
+            f"{self.wall_seconds:.3g} s"
+        )
+
+    def _rows(self) -> list[tuple[str, int, int, float]]:
+        """Role by role; where there are very many, all parties of a role together."""
+        if len(self.roles) <= _SHOWN:
+            return [(n, c.messages_sent, c.bytes_sent, c.step_seconds) for n, c in self.roles.items()]
+        return [
+            (f"{row['parties']} x {role}", row["messages"], row["bytes"], row["seconds"])
+            for role, row in self.by_role().items()
+        ]
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{text_table(_HEADER, self._rows())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), _HEADER, self._rows())
 
     @property
     def messages(self) -> int:

@@ -102,6 +102,14 @@ class SecureSum(ABC):
     def trust(cls, contributors: int, options: Any) -> str:
         """One sentence for the disclosure: what a coalition must be to learn more than the sum."""
 
+    @staticmethod
+    def hidden_from(receiver: str, most: int, contributors: int) -> str:
+        """The beginning of such a sentence: whom what an island adds stays hidden from."""
+        hidden = f"What a single island adds stays hidden from the {receiver}"
+        if most < 1:
+            return f"{hidden}, as long as none of the {contributors} islands works together with it"
+        return f"{hidden}, even if up to {most} of the {contributors} islands work together with it"
+
     @classmethod
     def withstands(cls, contributors: int, options: Any, *, adder_apart: bool) -> int:
         """How many contributors may pool what they have with the receiver, and still see sums only.

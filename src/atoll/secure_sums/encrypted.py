@@ -65,9 +65,9 @@ class EncryptedSum(SecureSum):
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
         return (
-            "The sum is safe while the receiver, who holds the key, and whoever adds the ciphertexts (the "
-            "first island, or the proxy of a protocol that has one) do not collude: together they open "
-            "every input."
+            "What a single island adds stays hidden while the receiver, who holds the key, and whoever adds "
+            "the encrypted numbers (the first island, or the proxy of a protocol that has one) do not work "
+            "together: together they can read what every island added."
         )
 
     @classmethod

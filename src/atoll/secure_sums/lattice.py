@@ -125,7 +125,10 @@ class Lattice(SecureSum):
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
-        return f"An input is safe unless the receiver and all other {contributors - 1} islands collude."
+        return (
+            "What a single island adds stays hidden unless the receiver and all other "
+            f"{contributors - 1} islands work together."
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

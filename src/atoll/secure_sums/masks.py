@@ -124,7 +124,7 @@ class Masks(SecureSum):
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
         most = cls.withstands(contributors, options, adder_apart=False)
-        safe = f"The sum is safe against the receiver together with up to {most} of {contributors} islands"
+        safe = cls.hidden_from("receiver", most, contributors)
         if not options.dropouts:
             return f"{safe}."
         return f"{safe}; up to {options.dropouts} islands may leave during the first sum, none later."

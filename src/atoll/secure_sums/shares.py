@@ -83,15 +83,13 @@ class Shares(SecureSum):
 
     to_contributors = (ShareSeed,)
     to_receivers = (ShareSum,)
-    contributors_see = "seeds of random shares, which say nothing alone"
+    contributors_see = "random numbers (seeds of shares), which say nothing alone"
     hides = "what an island sends is uniformly random"
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:
-        return (
-            f"The sum is safe against the receiver together with up to {contributors - 2} of the "
-            f"{contributors} islands; all islands must stay to the end."
-        )
+        hidden = cls.hidden_from("receiver", contributors - 2, contributors)
+        return f"{hidden}; all islands must stay to the end."
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from atoll.errors import StudyError, one_of
-from atoll.study.model import DEFAULT_SUM, Local, Party, Study
+from atoll.study.model import DEFAULT_SUM, Assessment, Local, Party, Study
 from atoll.study.places import Places
 from atoll.study.tables import read_table
 
@@ -46,7 +46,11 @@ class _LocalTable(msgspec.Struct, frozen=True):
     capacities: dict[str, int] = {}
 
 
-_TABLES = ("study", "parameters", "party", "release", "sum", "local")
+class _AssessmentTable(Assessment, frozen=True):
+    contact: str | None = None
+
+
+_TABLES = ("study", "parameters", "party", "release", "sum", "assessment", "local")
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ def _text(path: Path) -> str:
         raise StudyError(f"{path} {what}", hint="give the path of a study file, such as study.toml")
     data = path.read_bytes()
     try:
-        return data.decode("utf-8").replace("\r\n", "\n")
+        # Some editors write a byte order mark, which is not part of the text.
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise StudyError(f"{path}:{line}: the file is not UTF-8 text", hint="save it as UTF-8") from None
@@ -108,10 +113,24 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         line = int(ending["line"]) if ending and ending["line"] else text.rstrip("\n").count("\n") + 1
         message = said[: ending.start()] if ending else said
         column = f", column {ending['column']}" if ending and ending["column"] else ""
+        twice = any(word in message for word in ("overwrite", "twice", "Duplicate"))
+        if twice:  # the parser has read the line by then, and stands at its end
+            message, column = _said_twice(text, line), ""
         raise StudyError(
             f"{path}:{line}: {message[:1].lower() + message[1:]}{column}",
-            hint='this is not valid TOML: text stands in quotes, as in name = "icu"',
+            hint="keep one of the two"
+            if twice
+            else 'this is not valid TOML: text stands in quotes, as in name = "icu"',
         ) from None
+
+
+def _said_twice(text: str, line: int) -> str:
+    written = text.split("\n")[line - 1].strip()
+    if written.startswith("["):
+        return f"the table {written.partition(']')[0]}] is there twice"
+    if written.count("=") == 1:
+        return f"{written.partition('=')[0].strip()!r} is there twice in its table"
+    return "a key is there twice in its table"
 
 
 def _study(document: Mapping[str, Any]) -> Study:
@@ -133,7 +152,17 @@ def _study(document: Mapping[str, Any]) -> Study:
         sum_options=_table(document, "sum"),
         parameters=_table(document, "parameters"),
         release=_release(_table(document, "release")),
+        assessment=_assessment(document)[0],
     )
+
+
+def _assessment(document: Mapping[str, Any]) -> tuple[Assessment, str | None]:
+    """What all approve, and the contact, which nobody does."""
+    stated = msgspec.structs.asdict(
+        read_table(_table(document, "assessment"), _AssessmentTable, ("assessment",))
+    )
+    contact = stated.pop("contact")
+    return Assessment(**stated), contact
 
 
 def _table(document: Mapping[str, Any], name: str, *, needed: bool = False) -> dict[str, Any]:
@@ -194,4 +223,5 @@ def _local(document: Mapping[str, Any], folder: Path) -> Local:
         None if local.ledger is None else str(folder / local.ledger),
         local.min_colluders,
         local.capacities,
+        _assessment(document)[1],
     )

@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from atoll.errors import StudyError
+from atoll.shown import html_table, text_table
 from atoll.study.address import Address
 from atoll.study.tables import Path, read_table
 
@@ -51,17 +52,34 @@ class Party(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fingerprint: str | None = None
 
 
+class Assessment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an impact assessment says of a study beside what is computed.
+
+    All of it is part of the digest. Who approves records for one purpose, on one legal basis, for so long and
+    under one controller has not approved them for another. Only the person to ask may change meanwhile: the
+    contact stands in :class:`Local`.
+    """
+
+    purpose: str | None = None
+    legal_basis: str | None = None
+    controller: str | None = None
+    processors: tuple[str, ...] = ()
+    data_categories: tuple[str, ...] = ()
+    retention: str | None = None
+
+
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one site knows and nobody signs: where the data lie, which data sets they are, the ledger in
     which releases from them are booked (the site's own unless named), for how many colluding owners the
-    noise of a private study must be made for the site to take part, and how many rows each data set could
-    ever have."""
+    noise of a private study must be made for the site to take part, how many rows each data set could
+    ever have, and whom to ask about the study."""
 
     data: dict[str, str] = {}
     identities: dict[str, str] = {}
     ledger: str | None = None
     min_colluders: int = 0
     capacities: dict[str, int] = {}
+    contact: str | None = None
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
@@ -80,6 +98,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     parameters: Mapping[str, Any] = MappingProxyType({})
     release: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     version: int | None = None
+    assessment: Assessment = Assessment()
 
     def __post_init__(self) -> None:
         for field in ("sum_options", "parameters", "release"):
@@ -88,6 +107,34 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def __reduce__(self) -> tuple[Any, ...]:
         # Estimators are copied and stored by their users; frozen mappings need a way through.
         return from_plain, (to_plain(self),)
+
+    def _rows(self) -> list[tuple[str, str]]:
+        """What it is made of, for whoever looks at it."""
+        sums = _options(self.sum_options)
+        rows = [
+            ("analysis", self.analysis),
+            ("protocol", self.protocol),
+            ("secure sum", f"{self.secure_sum} ({sums})" if sums else self.secure_sum),
+            ("partition", self.partition),
+            *(("party", f"{party.name}: {', '.join(party.roles)}") for party in self.parties),
+            ("parameters", _options(self.parameters)),
+            *(("release", f"{output}: {', '.join(to)}") for output, to in self.release.items()),
+        ]
+        return [(name, text) for name, text in rows if text]
+
+    def __repr__(self) -> str:
+        return f"Study {self.name!r}\n{text_table(('', ''), self._rows()).lstrip()}"
+
+    def _repr_html_(self) -> str:
+        return html_table(f"Study {self.name!r}", ("", ""), self._rows())
+
+    @property
+    def between_machines(self) -> bool:
+        """Whether every party has a key, so that each runs its roles on a machine of its own.
+
+        Else the study can only be rehearsed: all roles in one process, on one machine that holds all tables.
+        """
+        return bool(self.parties) and all(party.fingerprint is not None for party in self.parties)
 
     def who(self, role: str) -> tuple[Address, ...]:
         """Every address that plays ``role``, in the study's order."""
@@ -138,8 +185,11 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self if self == whole else whole
 
     def canonical(self) -> bytes:
-        """The bytes that the digest covers: every field, keys sorted."""
-        return msgspec.json.encode({"format": FORMAT, **to_plain(self)}, order="sorted")
+        """The bytes that the digest covers: every field, keys sorted; an assessment where there is one."""
+        plain = to_plain(self)
+        if self.assessment == Assessment():
+            del plain["assessment"]
+        return msgspec.json.encode({"format": FORMAT, **plain}, order="sorted")
 
     @cached_property
     def digest(self) -> str:
@@ -149,8 +199,15 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def digest_as_stated(self) -> str:
         """The digest of format 1, which covered what a study stated and no defaults: in files of 0.1.0."""
-        stated = {name: value for name, value in to_plain(self).items() if name != "version"}
+        stated = {
+            name: value for name, value in to_plain(self).items() if name not in ("version", "assessment")
+        }
         return hashlib.sha256(msgspec.json.encode({"format": 1, **stated}, order="sorted")).hexdigest()
+
+
+def _options(table: Mapping[str, Any]) -> str:
+    """Options that say something; those left at nothing are not shown."""
+    return ", ".join(f"{name} = {value!r}" for name, value in table.items() if value is not None)
 
 
 def to_plain(study: Study) -> dict[str, Any]:

@@ -102,8 +102,11 @@ def test_components_that_leave_no_variance_are_refused() -> None:
 def test_the_servers_own_party_is_not_refused() -> None:
     example = pppca()
     study = without(example, "accept_determined")
+    with pytest.raises(PrivacyError, match="2 of 4 columns and 40 rows say the whole joint covariance"):
+        run_study(study, example.own)  # standardised: the scales are released too
+    plain = without(example, "accept_determined", standardize=False)
     with pytest.raises(PrivacyError, match="whole numbers in a range of 65,536"):
-        run_study(study, example.own)
+        run_study(plain, example.own)
     alone = structs.replace(study, release={"components": ("server",), "explained_variance": ("server",)})
     assert outsiders(study)
     assert not outsiders(alone)

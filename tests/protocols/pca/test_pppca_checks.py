@@ -7,7 +7,8 @@ import pytest
 
 from atoll.data.statistics import Moments
 from atoll.errors import MessageError, ParameterError, RangeOverflow
-from atoll.protocols.pca.pppca.protocol import _check_rows, check_grid
+from atoll.protocols.pca.pppca.grid import check_grid
+from atoll.protocols.pca.pppca.protocol import _check_rows
 from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer
 from atoll.study.address import Address
 

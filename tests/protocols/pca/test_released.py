@@ -10,6 +10,7 @@ from msgspec import structs
 from tests.support.examples import pppca
 
 from atoll.errors import MessageError, SchemaError, StudyError
+from atoll.privacy.noise_statement import NoiseStatement
 from atoll.protocols import check_study, protocol_of
 from atoll.protocols.pca.released import (
     Model,
@@ -18,6 +19,7 @@ from atoll.protocols.pca.released import (
     Variances,
     check_released,
     joined_scores,
+    named,
 )
 from atoll.study.address import Address
 
@@ -57,6 +59,31 @@ def test_there_are_as_many_variances_as_components(variances: list[float]) -> No
     check_released(Variances(np.array([3.0]), 6.0, 0.5), STUDY, HUB)
     with pytest.raises(MessageError, match="variances of 1 components"):
         check_released(Variances(np.array(variances), 6.0, 0.5), STUDY, HUB)
+
+
+SAID = NoiseStatement((1,), np.array([12.0]), np.array([7.0]), "normalise", 0.1, 0.2)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"angles": np.array([91.0])},
+        {"angles": np.array([-1.0])},
+        {"angles": np.array([np.nan])},
+        {"typical": np.array([1.0, 2.0])},
+        {"leading": (2,)},
+        {"rows": "anyhow"},
+        {"centre": -0.1},
+        {"centre_share": 1.5},
+    ],
+)
+def test_a_statement_of_the_noise_is_one(changed: dict[str, Any]) -> None:
+    right = Variances(np.array([3.0]), 6.0, 0.5, SAID)
+    check_released(right, STUDY, HUB)
+    assert named(right)["noise"]["leading"] == (1,)
+    assert "noise" not in named(Variances(np.array([3.0]), 6.0, 0.5))
+    with pytest.raises(MessageError, match="hub/server sent"):
+        check_released(structs.replace(right, noise=structs.replace(SAID, **changed)), STUDY, HUB)
 
 
 def test_a_number_of_rows_is_at_least_one_and_of_some_island() -> None:

@@ -35,14 +35,14 @@ PAPER: dict[str, Any] = {"calibration": "paper", "noise": "gaussian"}
 @pytest.mark.parametrize(
     ("secure_sum", "options", "parameters", "said"),
     [
-        ("shares", {}, {"mask": "free"}, "mask='free' means nothing without calibration='paper'"),
+        ("shares", {}, {"mask": "free"}, "mask='free' cannot be used without calibration='paper'"),
         ("shares", {}, PAPER, "runs on packed Paillier only"),
         ("paillier", {"encoding": "exponent"}, PAPER, "runs on packed Paillier only"),
         ("paillier", {}, PAPER | {"noise": "distributed"}, "noise='distributed' is not the paper's"),
         ("paillier", {}, PAPER | {"noise": "local"}, "noise='local' is not the paper's"),
-        ("paillier", {}, PAPER | {"assume_centered": True}, "assume_centered means nothing to"),
-        ("paillier", {}, PAPER | {"centre": "pairs"}, "centre='pairs' means nothing to"),
-        ("paillier", {}, PAPER | {"padded": True}, "centre='pairs' means nothing to"),
+        ("paillier", {}, PAPER | {"assume_centered": True}, "assume_centered cannot be used with"),
+        ("paillier", {}, PAPER | {"centre": "pairs"}, "centre='pairs' cannot be used with"),
+        ("paillier", {}, PAPER | {"padded": True}, "centre='pairs' cannot be used with"),
         ("paillier", {}, PAPER | {"delta": None}, "the paper's Gaussian mechanism needs a delta"),
         ("paillier", {}, PAPER | {"row_norm": None}, "needs public bounds: row_norm"),
     ],

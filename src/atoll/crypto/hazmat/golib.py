@@ -14,6 +14,7 @@ child that inherits the loaded library gets an error instead; a spawned one load
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
 import threading
@@ -166,7 +167,18 @@ def call(name: str, *arguments: Any) -> None:
 def bytes_in(data: Buffer) -> tuple[Any, int]:
     """A buffer of ours as pointer and length; it is not copied and must outlive the call."""
     pointer = ffi.from_buffer("uint8_t[]", data)
-    return pointer, len(pointer)
+    if not isinstance(data, memoryview):
+        return pointer, len(pointer)
+    # Up to Python 3.12.3 the garbage collector crashes on a view in a cycle of references while its buffer
+    # is held, and the traceback of an error of the library makes such a cycle: whoever sent the message could
+    # end the process. So the view is kept alive, and its buffer is not held.
+    start, size = ffi.cast("uint8_t*", pointer), len(pointer)
+    ffi.release(pointer)
+    return ffi.gc(start, functools.partial(_kept_until_now, data)), size
+
+
+def _kept_until_now(data: memoryview, pointer: Any) -> None:
+    """Nothing is left to do: the pointer is gone, and with it what kept its memory."""
 
 
 def bytes_out(size: int) -> Room:

@@ -1,7 +1,7 @@
 """Files that hold tables, one module per format; a format is found by the ending of a file's name.
 
 - :mod:`base`: what a reader brings
-- :mod:`csv`: text with a header line
+- :mod:`csv`: text with a header line, commas or tabs between the values
 - :mod:`parquet`: Apache Parquet
 - :mod:`npz`: NumPy archives
 
@@ -23,6 +23,9 @@ READERS: Registry[type[Reader]] = Registry(
     Reader,
     {
         "csv": "atoll.data.readers.csv:CSV",
+        "csv.gz": "atoll.data.readers.csv:CSV",
+        "tsv": "atoll.data.readers.csv:TSV",
+        "tsv.gz": "atoll.data.readers.csv:TSV",
         "parquet": "atoll.data.readers.parquet:Parquet",
         "npz": "atoll.data.readers.npz:NPZ",
     },
@@ -34,7 +37,8 @@ __all__ = ["READERS", "Reader", "reader_of"]
 
 def reader_of(path: Path, name: str) -> Reader:
     """The reader for a file; ``name``: the island's, for the error."""
-    ending = path.suffix.removeprefix(".")
+    two = "".join(path.suffixes[-2:]).removeprefix(".")
+    ending = two if two in READERS else path.suffix.removeprefix(".")
     if ending not in READERS:
         known = ", ".join(f".{known}" for known in READERS.names())
         raise DataError(f"{name}: {path.name} has an ending that is not known", hint=f"one of {known}")

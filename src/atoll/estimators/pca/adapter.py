@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.data.island import Island
-from atoll.errors import PrivacyWarning
+from atoll.errors import NotReleased, PrivacyWarning
 from atoll.estimators.constraints import ANY, FLAG, Constraint, Constraints, is_real, refuse_meaningless
+from atoll.estimators.pca.by_island import features_of
+from atoll.estimators.pca.columns import COLUMNS, LABEL
+from atoll.estimators.privacy_options import CUT_ROWS, variances_of
 from atoll.estimators.sum_options import options_of
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
@@ -25,15 +28,30 @@ COMPONENTS = Constraint(
 )
 
 # scikit-learn's tools set random_state wherever it exists, so it is never an error.
-_ALWAYS: Constraints = {"n_components": COMPONENTS} | dict.fromkeys(
+_ALWAYS: Constraints = {"n_components": COMPONENTS, "columns": COLUMNS, "label": LABEL} | dict.fromkeys(
     ("protocol", "partition", "engine", "random_state"), ANY
 )
 
-_KINDS: Constraints = dict.fromkeys(("standardize", "accept_determined"), FLAG)
+_KINDS: Constraints = dict.fromkeys(("standardize", "accept_determined", "whiten"), FLAG)
 """Checked with every protocol: 0 equals False, and would pass for a default."""
 
 _NOT_IN_THE_PAPERS = ("ledger", "assume_centered", "centre")
 """What ``calibration="paper"`` has no place for."""
+
+
+NEED_MEAN = ("inverse_transform", "to_sklearn", "score", "score_samples")
+"""Methods that need the mean of each column."""
+NEED_VARIANCES = ("score", "score_samples", "get_covariance")
+"""Methods that need variances of the rows themselves."""
+
+
+def _check_variances(what: str, whose: str | None) -> None:
+    """Refuse variances of something else: normalised rows have others than the rows. Cut rows nearly have."""
+    if whose is not None and whose != CUT_ROWS:
+        raise NotReleased(
+            f"{what} needs variances of the rows, and those of a private fit are of {whose}",
+            hint="rows='clip' with centre='mean' gives variances of cut rows",
+        )
 
 
 class Adapter(ABC):
@@ -64,6 +82,8 @@ class Adapter(ABC):
         refuse_meaningless(estimator, meaningful, where)
         for name, constraint in {**_KINDS, **meaningful}.items():
             constraint.check(name, getattr(estimator, name))
+        if estimator.whiten and (self.is_private(estimator) or self.is_the_papers(estimator)):
+            _check_variances("whiten", variances_of(estimator))
 
     def is_the_papers(self, estimator: Any) -> bool:
         """Whether this is the published form, which promises no privacy that holds."""
@@ -96,12 +116,19 @@ class Adapter(ABC):
     # ---- using the model ----
 
     def check_use(self, estimator: Any, what: str) -> None:
-        """Refuse the method ``what`` where nobody released what it needs; nothing is refused by default."""
-        del estimator, what
+        """Refuse the method ``what`` where nobody released what it needs."""
+        if what in NEED_VARIANCES:
+            _check_variances(what, getattr(estimator, "variances_of_", None))
 
     @abstractmethod
     def transform(self, estimator: Any, X: Matrix) -> Matrix:
         """Project rows on the components."""
+
+    def project(self, estimator: Any, islands: Mapping[str, Island]) -> list[Matrix]:
+        """Project the rows of any islands."""
+        names = getattr(estimator, "feature_names_in_", None)
+        rows = features_of(islands, names, estimator.n_features_in_)
+        return [self.transform(estimator, X) for X in rows.values()]
 
     @abstractmethod
     def transform_islands(self, estimator: Any, islands: Mapping[str, Island]) -> list[Matrix]:

@@ -10,6 +10,7 @@ from atoll.errors import ParameterError
 from atoll.estimators.base import parties
 from atoll.estimators.constraints import ANY, FLAG, Constraints, plain_number
 from atoll.estimators.pca.adapter import Adapter, Matrix
+from atoll.estimators.pca.columns import column_parameters
 from atoll.estimators.pca.joint import JointModel, projected
 from atoll.runtime.execute import Run
 from atoll.study.model import Study
@@ -19,7 +20,7 @@ class Meta(JointModel):
     """Each island's leading components, merged by a server that sees them."""
 
     protocol = "meta"
-    options: ClassVar[Constraints] = {"ledger": ANY}
+    options: ClassVar[Constraints] = {"ledger": ANY, "whiten": FLAG}
 
     def study(self, estimator: Any, islands: Mapping[str, Island]) -> Study:
         return Study(
@@ -27,7 +28,11 @@ class Meta(JointModel):
             protocol=self.protocol,
             partition=estimator.partition,
             parties=parties(islands, "provider", "server", "consumer"),
-            parameters={"n_components": plain_number(estimator.n_components), "standardize": False},
+            parameters={
+                "n_components": plain_number(estimator.n_components),
+                "standardize": False,
+                **column_parameters(estimator, islands, labels=True),
+            },
             release={
                 "components": ("provider", "consumer"),
                 "explained_variance": ("consumer",),
@@ -51,6 +56,7 @@ class Separate(Adapter):
             parameters={
                 "n_components": plain_number(estimator.n_components),
                 "standardize": bool(estimator.standardize),
+                **column_parameters(estimator, islands, labels=True),
             },
             release={"models": ("provider",)},
         )

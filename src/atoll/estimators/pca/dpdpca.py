@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from atoll.data.island import Island
 from atoll.estimators.base import parties
-from atoll.estimators.constraints import ANY, Constraints, given, plain_number
+from atoll.estimators.constraints import ANY, FLAG, Constraints, given, plain_number
+from atoll.estimators.pca.columns import column_parameters
 from atoll.estimators.pca.joint import JointModel
 from atoll.estimators.privacy_options import PRIVACY_OPTIONS, pair_parameters, privacy_parameters
 from atoll.estimators.sum_options import sum_options
@@ -21,6 +22,7 @@ class DPDPCA(JointModel):
     options: ClassVar[Constraints] = {
         "secure_sum": ANY,
         "calibration": ANY,
+        "whiten": FLAG,
         **PRIVACY_OPTIONS,
         "epsilon": given("protocol='dpdpca' needs an epsilon", "epsilon=1.0, delta=1e-5, row_norm=..."),
     }
@@ -35,6 +37,7 @@ class DPDPCA(JointModel):
             sum_options=sum_options(estimator),
             parameters={
                 "n_components": plain_number(estimator.n_components),
+                **column_parameters(estimator, islands),
                 "calibration": estimator.calibration,
                 **privacy_parameters(estimator),
                 **pair_parameters(estimator, islands),

@@ -8,23 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
-
 from atoll.data.island import as_islands
 from atoll.errors import ParameterError
-from atoll.estimators.base import beside_islands, run, warn_of_missing
+from atoll.estimators.base import all_named, beside_islands, run, warn_of_missing
 from atoll.estimators.pca.adapter import Adapter
+from atoll.estimators.pca.by_island import Islands
+from atoll.estimators.pca.model import Model
 from atoll.estimators.pca.registry import adapter_of
-from atoll.estimators.pca.sklearn_twin import twin_of
 from atoll.estimators.privacy_options import accounts, booked
-from atoll.protocols.base import MIN_ISLANDS, Learned
+from atoll.protocols.base import MIN_ISLANDS
 from atoll.runtime.execute import Run
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PCA(Islands, Model):
     """Principal component analysis of a table whose rows (or columns) lie on several islands.
 
     Parameters
@@ -82,8 +78,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
     recipe : "auto", "direct", "strict", "fast" or "accurate"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
-        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses, and
-        "auto", "strict" and "fast" try once more accurately where the certificate refuses.
+        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses: up to
+        128 columns by what is forecast to be faster; "auto", "strict" and "fast" try once more accurately
+        where the certificate refuses.
+    spectrum : "auto" or "ritz"
+        SF-PCA: "ritz" forbids recipes that open all eigenvalues.
     release : "components", "scores" or "encrypted"
         SF-PCA: components to all islands and the caller; or only each island's own projections to it; or
         nothing: every role keeps a share, and ``encrypted_`` projects rows or opens the components later.
@@ -95,8 +94,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     accept_determined : bool
         Release outputs also where they say all second moments, as nearly all components do, and fewer
         where columns hold whole numbers. Refused otherwise; ``atoll review`` says where the line is.
+    columns : list of str, optional
+        The columns to use, of tables that have others too.
+    label : str, optional
+        A column that is no feature; :meth:`plot_projection` marks rows by it.
+    whiten : bool
+        Divide projections by their standard deviations, as scikit-learn's PCA does. Not where the variances
+        are those of normalised rows (``epsilon`` with ``rows="normalise"`` or ``centre="pairs"``).
     engine : Engine, optional
         Where the roles run.
+
+    With epsilon ``noise_`` says how much of the components is noise: ``noise_.angle`` and ``noise_.words()``.
 
     With ``centre="pairs"`` there is no ``mean_``: nobody knows it. ``transform`` then projects rows as they
     are: all scores are shifted by the same unknown amounts, and distances between them are right.
@@ -104,12 +112,32 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     With ``protocol="sfpca"`` there is no ``mean_``: it is not released. ``offset_`` (components times mean)
     takes its place, and gives it where there are as many components as columns. ``certificate_`` says how
     accurate the components are, and with ``release="scores"`` ``scores_`` holds each island's projections and
-    there are no components. With ``standardize=True`` nobody learns the columns' standard deviations:
-    ``components_`` are those of the standardised columns, without ``offset_`` and ``transform``;
-    ``release="scores"`` gives projections.
+    there are no components; the largest projection on each is positive (in the study's own outputs,
+    ``result_["scores"]``, signs are random in every run). With ``standardize=True`` nobody learns the
+    columns' standard deviations: ``components_`` are those of the standardised columns, without ``offset_``
+    and ``transform``; ``release="scores"`` gives projections.
 
     The remaining options belong to protocols that are chosen by name; one that cannot be used with the
     chosen protocol is an error.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The principal axes; the largest entry of each is positive.
+    explained_variance_, explained_variance_ratio_, singular_values_ : arrays
+        As scikit-learn's; ``total_variance_`` and ``noise_variance_`` go with them.
+    mean_, scale_ : arrays, or None where columns are not standardised
+        What rows are shifted and divided by.
+    n_samples_, n_features_in_, feature_names_in_, n_components_
+        Sizes and names of the joint table.
+    learned_ : mapping from roles to what each learned
+        By size; the values of released outputs are in ``result_``.
+    transcript_ : Transcript
+        Messages, bytes, rounds and seconds, role by role.
+    result_ : Result
+        Everything that was released, with the study; ``result_.save(path)`` writes a file.
+    privacy_spent_ : mapping from islands to accounts
+        With epsilon: where each data set stands.
 
     Examples
     --------
@@ -143,6 +171,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         ledger: Any = None,
         variant: str = "fast",
         recipe: str = "auto",
+        spectrum: str = "auto",
         eigen: str = "masked",
         release: str = "components",
         key: str = "collective",
@@ -150,6 +179,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         mix: Any = None,
         digits: int | str | None = None,
         accept_determined: bool = False,
+        columns: Any = None,
+        label: str | None = None,
+        whiten: bool = False,
         random_state: Any = None,
         engine: Any = None,
     ) -> None:
@@ -158,9 +190,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.secure_sum = secure_sum
         self.partition = partition
         self.standardize = standardize
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
+        self.epsilon, self.delta, self.row_norm = epsilon, delta, row_norm
         self.rows = rows
         self.neighbours = neighbours
         self.calibration = calibration
@@ -170,15 +200,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.centre = centre
         self.dropouts = dropouts
         self.ledger = ledger
-        self.variant = variant
-        self.recipe = recipe
-        self.eigen = eigen
+        self.variant, self.recipe, self.eigen, self.spectrum = variant, recipe, eigen, spectrum
         self.release = release
         self.key = key
         self.bounds = bounds
         self.mix = mix
         self.digits = digits
         self.accept_determined = accept_determined
+        self.columns, self.label, self.whiten = columns, label, whiten
         self.random_state = random_state
         self.engine = engine
 
@@ -198,7 +227,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
             )
         study = adapter.study(self, tables)
         with booked(tables, self.ledger, named=isinstance(islands, Mapping), brought=brought) as own:
-            self._take(adapter, run(study, own, self.engine))
+            with all_named(tables, study):
+                self._take(adapter, run(study, own, self.engine))
             if adapter.is_private(self):
                 self.privacy_spent_ = accounts(study, own)
         adapter.warn(self)
@@ -214,48 +244,3 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.transcript_ = finished.result.transcript
         self.learned_ = finished.learned
         adapter.take(self, finished)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a stored estimator holds: released outputs, not what a role saw by the protocol's nature."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "learned_" in state:
-            state["learned_"] = {a: Learned(learned.outputs) for a, learned in state["learned_"].items()}
-        return state
-
-    # ---- using the model ----
-
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Project rows on the joint components."""
-        adapter = self._fitted("transform")
-        return adapter.transform(self, validate_data(self, X, dtype=np.float64, reset=False))
-
-    def fit_transform(self, islands: Any, y: Any = None) -> list[npt.NDArray[np.float64]]:
-        """Fit, and project each island's own rows: a list, island by island (the same for all islands
-        where they hold columns of the same rows)."""
-        adapter = adapter_of(self.protocol)
-        adapter.check_use(self, "fit_transform")  # before a long run
-        self.fit(islands, y)
-        return adapter.transform_islands(self, as_islands(islands))
-
-    def inverse_transform(self, Z: Any) -> npt.NDArray[np.float64]:
-        """Back to the original columns, as far as the components reach."""
-        self._fitted("inverse_transform")
-        Z = check_array(Z, dtype=np.float64)
-        rows = Z @ self.components_
-        return np.asarray((rows if self.scale_ is None else rows * self.scale_) + self.mean_)
-
-    def to_sklearn(self) -> Any:
-        """A fitted scikit-learn PCA; standardised, a pipeline of StandardScaler and PCA."""
-        self._fitted("to_sklearn")
-        return twin_of(self)
-
-    def _fitted(self, what: str) -> Adapter:
-        """The adapter, where there is a fitted model that the method ``what`` can use."""
-        check_is_fitted(self, "result_")
-        adapter = adapter_of(self.protocol)
-        adapter.check_use(self, what)
-        return adapter

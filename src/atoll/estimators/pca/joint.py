@@ -9,8 +9,9 @@ import numpy as np
 
 from atoll.data.island import Island
 from atoll.errors import NotReleased
-from atoll.estimators.pca.adapter import Adapter, Matrix
+from atoll.estimators.pca.adapter import NEED_MEAN, Adapter, Matrix
 from atoll.estimators.privacy_options import variances_of
+from atoll.privacy.noise_statement import NoiseStatement
 from atoll.runtime.execute import Run
 
 
@@ -32,7 +33,8 @@ class JointModel(Adapter):
         take_names(estimator, run)
 
     def check_use(self, estimator: Any, what: str) -> None:
-        if what in ("inverse_transform", "to_sklearn") and estimator.centre == "pairs":
+        super().check_use(estimator, what)
+        if what in NEED_MEAN and estimator.centre == "pairs":
             raise NotReleased(
                 f"{what} needs the mean of each column, which centre='pairs' spends nothing on",
                 hint="transform works without it; centre='mean' gives a private mean",
@@ -43,11 +45,7 @@ class JointModel(Adapter):
         return projected(X, estimator.components_, getattr(estimator, "mean_", None), estimator.scale_)
 
     def transform_islands(self, estimator: Any, islands: Mapping[str, Island]) -> list[Matrix]:
-        columns = getattr(estimator, "feature_names_in_", None)
-        return [
-            self.transform(estimator, table.features(table.columns if columns is None else tuple(columns)))
-            for table in islands.values()
-        ]
+        return self.project(estimator, islands)
 
 
 def take_variances(estimator: Any, run: Run) -> None:
@@ -58,6 +56,8 @@ def take_variances(estimator: Any, run: Run) -> None:
     estimator.noise_variance_ = float(result["noise_variance"])
     estimator.n_samples_ = int(result["n_samples"])
     estimator.explained_variance_ratio_ = estimator.explained_variance_ / (estimator.total_variance_ or 1.0)
+    if "noise" in result:
+        estimator.noise_ = NoiseStatement(**result["noise"])
     estimator.singular_values_ = np.sqrt(estimator.explained_variance_ * (estimator.n_samples_ - 1))
 
 

@@ -10,6 +10,7 @@ from atoll.data.island import Island
 from atoll.errors import PrivacyWarning
 from atoll.estimators.base import parties
 from atoll.estimators.constraints import ANY, FLAG, Constraints, plain_number
+from atoll.estimators.pca.columns import column_parameters
 from atoll.estimators.pca.joint import JointModel
 from atoll.estimators.privacy_options import PRIVACY_OPTIONS, pair_parameters, privacy_parameters
 from atoll.estimators.sum_options import sum_options
@@ -26,6 +27,7 @@ class PPPCA(JointModel):
         "epsilon": ANY,
         "accept_determined": FLAG,
         "ledger": ANY,
+        "whiten": FLAG,
     }
     private_options: ClassVar[Constraints] = PRIVACY_OPTIONS
 
@@ -44,6 +46,7 @@ class PPPCA(JointModel):
             sum_options=sum_options(estimator),
             parameters={
                 "n_components": plain_number(estimator.n_components),
+                **column_parameters(estimator, islands, labels=True),
                 "standardize": bool(estimator.standardize),
                 **({"accept_determined": True} if estimator.accept_determined else {}),
                 **private,

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from atoll.data.island import Island
 from atoll.estimators.base import parties
-from atoll.estimators.constraints import ANY, Constraints, given, plain_number
+from atoll.estimators.constraints import ANY, FLAG, Constraints, given, plain_number
+from atoll.estimators.pca.columns import column_parameters
 from atoll.estimators.pca.joint import JointModel
 from atoll.study.model import Study
 
@@ -29,7 +30,7 @@ class PrivateLocal(JointModel):
     """Islands as owners, one after the other, and the caller as data user."""
 
     protocol = "privatelocal"
-    options: ClassVar[Constraints] = {**_PARAMETERS, "ledger": ANY}
+    options: ClassVar[Constraints] = {**_PARAMETERS, "ledger": ANY, "whiten": FLAG}
 
     def study(self, estimator: Any, islands: Mapping[str, Island]) -> Study:
         return Study(
@@ -37,7 +38,10 @@ class PrivateLocal(JointModel):
             protocol=self.protocol,
             partition=estimator.partition,
             parties=parties(islands, "owner", "data_user"),
-            parameters={"n_components": plain_number(estimator.n_components)}
-            | {name: getattr(estimator, name) for name in _PARAMETERS},
+            parameters={
+                "n_components": plain_number(estimator.n_components),
+                **{name: getattr(estimator, name) for name in _PARAMETERS},
+                **column_parameters(estimator, islands),
+            },
             release=dict.fromkeys(("components", "explained_variance", "n_samples"), ("data_user",)),
         )

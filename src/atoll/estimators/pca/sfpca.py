@@ -22,7 +22,8 @@ from atoll.estimators.constraints import (
     plain_number,
 )
 from atoll.estimators.encrypted_model import EncryptedModel
-from atoll.estimators.pca.adapter import Adapter, Matrix
+from atoll.estimators.pca.adapter import NEED_MEAN, Adapter, Matrix
+from atoll.estimators.pca.columns import column_parameters
 from atoll.estimators.pca.joint import take_names, take_variances
 from atoll.estimators.privacy_options import PRIVACY_OPTIONS, privacy_parameters, variances_of
 from atoll.protocols.pca.sfpca.parameters import RECIPES, VERTICAL, small_islands
@@ -51,6 +52,7 @@ class SFPCA(Adapter):
         "eigen": _only("masked", "the eigenproblem is solved in the clear after secret rotations"),
         "release": among(_RELEASES, "{name}={value!r} is not available with protocol='sfpca'"),
         "recipe": among(RECIPES, "there is no recipe {value!r}"),
+        "spectrum": among(("auto", "ritz"), "{name}={value!r} is not possible"),
         "n_components": Constraint(
             lambda n: n is None or is_whole(n),
             "{name}={value!r} must be a whole number or None with protocol='sfpca'",
@@ -64,6 +66,7 @@ class SFPCA(Adapter):
         "epsilon": ANY,
         "accept_determined": FLAG,
         "ledger": ANY,
+        "whiten": FLAG,
     }
     # The offset needs a mean, so there is no choice of a centre.
     private_options: ClassVar[Constraints] = {
@@ -82,7 +85,9 @@ class SFPCA(Adapter):
             parties=parties(islands, "provider", "coordinator", "consumer"),
             parameters={
                 "n_components": plain_number(estimator.n_components),
+                **column_parameters(estimator, islands),
                 "recipe": estimator.recipe,
+                "spectrum": estimator.spectrum,
                 "standardize": bool(estimator.standardize),
                 "bounds": plain_bounds(estimator.bounds),
                 **_digits(estimator),
@@ -106,6 +111,7 @@ class SFPCA(Adapter):
         if "scores" in result:
             estimator.scores_ = {name: np.array(scores) for name, scores in result["scores"].items()}
         if estimator.release == "scores":
+            estimator.scores_ = with_signs(estimator.scores_)
             return
         estimator.components_ = np.array(result["components"])
         if not estimator.standardize:
@@ -122,15 +128,20 @@ class SFPCA(Adapter):
     # ---- using the model ----
 
     def check_use(self, estimator: Any, what: str) -> None:
-        if what != "fit_transform":
+        super().check_use(estimator, what)
+        if what not in ("fit_transform", "plot_scree", "plot_projection"):
             _check_released(estimator)
-        if what in ("inverse_transform", "to_sklearn"):
+        if what in NEED_MEAN:
             raise NotReleased(
                 f"{what} needs the mean of each column, which protocol='sfpca' does not release",
                 hint=("" if estimator.standardize else "transform works without it; ")
                 + "protocol='pppca' gives the mean",
             )
-        if estimator.standardize and not (what == "fit_transform" and estimator.release == "scores"):
+        if what == "plot_projection" and estimator.release == "encrypted":
+            _check_released(estimator)
+        without_scale = ("get_covariance", "plot_scree", "plot_loadings")
+        own = what in ("fit_transform", "plot_projection") and estimator.release == "scores"
+        if estimator.standardize and what not in without_scale and not own:
             raise NotReleased(
                 f"{what} needs the standard deviation of each column, which protocol='sfpca' shows to nobody",
                 hint="release='scores' gives each island the projections of its own rows",
@@ -151,7 +162,34 @@ class SFPCA(Adapter):
         if hasattr(estimator, "scores_"):
             scores: Matrix = next(iter(estimator.scores_.values()))
             return scores
-        return self.transform(estimator, np.hstack([t.features(t.columns) for t in islands.values()]))
+        return self.project(estimator, islands)[0]
+
+    def project(self, estimator: Any, islands: Mapping[str, Island]) -> list[Matrix]:
+        """Where islands hold columns: their rows side by side, in the columns' order at the fit."""
+        if estimator.partition != VERTICAL:
+            return super().project(estimator, islands)
+        names = getattr(estimator, "feature_names_in_", None)
+        of = {column: table for table in islands.values() for column in table.columns}
+        if names is None:
+            X = np.hstack([table.features(table.columns) for table in islands.values()])
+        else:
+            missing = [column for column in names if column not in of]
+            if missing:
+                raise SchemaError(f"no island has {', '.join(map(repr, missing[:5]))}, which the fit had")
+            X = np.hstack([of[column].features([column]) for column in names])
+        return [self.transform(estimator, X)] * len(islands)
+
+
+def with_signs(scores: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """Scores whose largest number is positive, component by component over all islands.
+
+    Without components a run's own signs are random, and no island can set them alone. Whoever has the scores
+    of all islands can.
+    """
+    together = np.vstack(list(scores.values()))
+    largest = together[np.abs(together).argmax(axis=0), np.arange(together.shape[1])]
+    signs = np.where(largest < 0, -1.0, 1.0)
+    return {name: rows * signs for name, rows in scores.items()}
 
 
 def _check_released(estimator: Any) -> None:

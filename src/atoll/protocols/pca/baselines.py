@@ -31,6 +31,7 @@ from atoll.protocols.pca.decompose import Decomposition, decompose, standard_sca
 from atoll.protocols.pca.pppca.protocol import PPPCAParameters, check
 from atoll.protocols.pca.released import (
     CONSUMER,
+    MODEL_VALUES,
     OUTPUTS,
     PROVIDER,
     SERVER,
@@ -157,17 +158,20 @@ async def separate_provider(net: Network, study: Study, own: Own, record: Record
 # ---- who learns what ----
 
 META_OUTPUTS = {output: OUTPUTS[output] for output in ("components", "explained_variance", "n_samples")}
-SEPARATE_OUTPUTS = {"models": Output(("models",), (PROVIDER,), PROVIDER)}
+SEPARATE_OUTPUTS = {
+    "models": Output(("models",), (PROVIDER,), "each island's own components, of its own rows only")
+}
 
 
 def meta_learns(study: Study) -> list[Disclosure]:
     said = [
-        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
         Disclosure(
             SERVER,
             "each island's number of rows, mean and leading components, in the clear",
             (LocalComponents,),
+            MODEL_VALUES,
         ),
         Disclosure(SERVER, "an island of a few rows is disclosed by these, one of a single row entirely"),
     ]
@@ -183,7 +187,7 @@ def meta_learns(study: Study) -> list[Disclosure]:
 
 
 def separate_learns(study: Study) -> list[Disclosure]:
-    return [Disclosure(PROVIDER, "nothing but its own components; no message is sent")]
+    return [Disclosure(PROVIDER, "nothing but its own components; no message is sent", (), ("models",))]
 
 
 def check_meta(study: Study) -> None:

@@ -1,9 +1,21 @@
 """From how many components on the outputs of a PCA say all second moments of the joint table.
 
-Two cases are exact, whatever the data: as many components as the table has dimensions, and one fewer
-with the total variance, give the covariance (:func:`is_whole`).
+The first way is linear (:func:`free_moments`). k components with their variances give C on the space that
+they span. Unknown is the rest, a positive semidefinite S on the other r = m - k directions, of rank
+rho <= min(r, n - 1 - k): r rho - rho (rho - 1) / 2 numbers. The receiver has equations for it:
 
-The third is a knapsack. The sums and second moments of columns that hold whole numbers are whole numbers
+    total variance         the trace of S: so r = 1 leaves nothing, and neither does rho = 0 (k is the rank)
+    every variance         of standardised columns (1), or scales that are released: m equations in place of
+                           one. r (r + 1) / 2 <= m leaves nothing: 6 components of 10 columns say the rest
+    own columns            a receiver that holds a of the columns knows their block of C, and has all of S
+                           from r = a on: as many components as the others have columns
+
+Each is tight: one component fewer leaves S a direction to move in, along which all outputs stay the same.
+Two more cases show in the spectrum only, when it is known (:func:`check_spectrum`): components that leave
+no variance (k is the rank), and a rest so large that all of its variances are as large as the last one (S
+is then that number times the identity).
+
+The second way is a knapsack. The sums and second moments of columns that hold whole numbers are whole numbers
 themselves, and components, offset and variances are linear relations between them: C w = lambda w with
 C = G/n - (u/n)(u/n)^T and u w = n offset. Once the relations have more digits than the unknowns, one
 vector of whole numbers fits, and lattice reduction finds it. Both are counted in bits:
@@ -61,6 +73,11 @@ class Given(NamedTuple):
     whole_numbers: bool = True
     """Whether the moments could be whole numbers; those of standardised columns are not."""
 
+    @property
+    def diagonal(self) -> bool:
+        """Whether the diagonal of the decomposed matrix is known: ones, where columns are standardised."""
+        return self.scales or not self.whole_numbers
+
 
 def unknown_bits(table: Table, given: Given) -> float:
     """The bits of all moments that the receiver does not have."""
@@ -77,9 +94,28 @@ def known_bits(m: int, k: int, given: Given) -> float:
     return given.bits * free + (DOUBLE_BITS * (k + 1) if given.variances else 0)
 
 
+def free_moments(table: Table, k: int, given: Given) -> int:
+    """How many numbers of the covariance k components with their variances leave free, in general."""
+    r = max(0, table.columns - k)
+    rank = min(r, max(0, table.rows - 1 - k))
+    own = min(table.own_columns, r)
+    equations = table.columns - table.own_columns if given.diagonal else 1
+    return max(0, _numbers(r, rank) - _numbers(own, min(rank, own)) - equations)
+
+
+def _numbers(size: int, rank: int) -> int:
+    """In a symmetric matrix of this rank."""
+    return size * rank - rank * (rank - 1) // 2
+
+
 def is_whole(table: Table, k: int, given: Given) -> bool:
-    """Whether k components with their variances are the covariance, whatever the data."""
-    return given.variances and k >= min(table.columns, table.rows) - 1
+    """Whether k components with their variances are the covariance, whatever its columns hold."""
+    return given.variances and free_moments(table, k, given) == 0
+
+
+def whole_line(table: Table, given: Given) -> int:
+    """The least number of components with variances that are the covariance."""
+    return next(k for k in range(1, table.columns + 1) if is_whole(table, k, given._replace(variances=True)))
 
 
 def is_determined(table: Table, k: int, given: Given) -> bool:
@@ -113,16 +149,37 @@ def check(table: Table, k: int, given: Given, *, fewer_digits: bool = False) -> 
     """Refuse what determines the moments; called before anything of it leaves a role."""
     if not is_determined(table, k, given):
         return
-    raise PrivacyError(words(table, k, given), hint=hint(line(table, given) - 1, fewer_digits=fewer_digits))
+    most, whole = line(table, given) - 1, is_whole(table, k, given)
+    raise PrivacyError(
+        words(table, k, given), hint=hint(most, fewer_digits=fewer_digits and not whole, whole=whole)
+    )
 
 
-def check_rank(explained: float, total: float, k: int) -> None:
-    """Refuse components that leave no variance: with their variances they are the covariance."""
-    if spans(explained, total):
+def is_level(variances: Sequence[float], total: float, columns: int) -> bool:
+    """Whether the rest of the variance is as much as it can be: as large in every direction as the last."""
+    most = (columns - len(variances)) * variances[-1]
+    return most > 0 and total - sum(variances) >= (1 - _RANK_REST) * most
+
+
+def check_spectrum(variances: Sequence[float], total: float, columns: int) -> None:
+    """Refuse components whose variances say the rest: there is none, or it is the same in all directions."""
+    k = len(variances)
+    if spans(sum(variances), total):
         raise PrivacyError(
             f"n_components={k} explain all of the variance, so they reveal the whole joint covariance",
-            hint=hint(k - 1),
+            hint=hint(k - 1, whole=True),
         )
+    if is_level(variances, total, columns):
+        raise PrivacyError(
+            f"n_components={k} leave a rest that varies in all directions as component {k} does, so they "
+            "reveal the whole joint covariance",
+            hint=hint(level_from(variances) - 1, whole=True),
+        )
+
+
+def level_from(variances: Sequence[float]) -> int:
+    """The first component whose variance is the last one's."""
+    return next(i for i, value in enumerate(variances, 1) if value <= (1 + _RANK_REST) * variances[-1])
 
 
 def review_words(
@@ -142,9 +199,7 @@ def review_words(
     said = f"of {first.columns} columns and {first.rows:,} rows"
     if given.variances:
         what = "covariance" if given.whole_numbers else "correlation matrix"
-        said += (
-            f", {max(1, min(first.columns, first.rows) - 1)} components or more say the whole joint {what}"
-        )
+        said += f", {whole_line(first, given)} components or more say the whole joint {what}"
     if given.whole_numbers:
         lines = ", ".join(f"{line(table, given)} within a range of {_within(table):,.0f}" for table in tables)
         said += (
@@ -171,10 +226,11 @@ def _within(table: Table) -> float:
     return min(max(table.range, 1.0), WIDEST)
 
 
-def hint(most: int, *, fewer_digits: bool = False) -> str:
-    """What to do about it."""
+def hint(most: int, *, fewer_digits: bool = False, whole: bool = False) -> str:
+    """What to do about it; ``whole``: the outputs are the covariance, whatever the columns hold."""
     ways = [f"n_components={most} or fewer"] if most > 0 else []
     if fewer_digits:
         ways.append("fewer digits")
-    accept = "accept_determined=True where all may know them, or where no column holds whole numbers"
+    accept = "accept_determined=True where all may know "
+    accept += "it" if whole else "them, or where no column holds whole numbers"
     return ", ".join([*ways, f"or {accept}" if ways else accept])

@@ -13,6 +13,7 @@ noisy value does (``booking``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -26,7 +27,7 @@ from atoll.errors import ParameterError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
-from atoll.privacy import grid, pairs
+from atoll.privacy import grid, noise_statement, pairs
 from atoll.privacy.accountant import Spent, in_words
 from atoll.privacy.mechanisms import Cost, Crowd
 from atoll.privacy.sensitivity import Neighbours
@@ -35,13 +36,15 @@ from atoll.protocols.booking import Booking, refuse_few_colluders
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
-from atoll.protocols.pca.released import Model, Variances
+from atoll.protocols.pca.released import MODEL_VALUES, Model, Variances
 from atoll.protocols.private_options import Privacy
 from atoll.secure_sums import SecureSum
 from atoll.study.address import Address
 from atoll.study.model import Study
 
 RECORDED_NOISE = "privacy/noise"
+NOISY = ", noisy, and how much of the components is noise"
+"""What the review says of variances."""
 
 
 class PublicCentre(Message, frozen=True):
@@ -191,7 +194,7 @@ def finish(plan: dp.Plan, stage: str, centre: dp.Centre | None, total: Limbs, pr
         return dp.starting_centre(plan, first) if plan.assume_centered else first
     assert centre is not None
     if stage == plan.second_mean.name:
-        return dp.finish_second_mean(plan, centre, sums)
+        return dp.finish_second_mean(plan, centre, sums, present)
     return dp.finish_radius(plan, centre, sums)
 
 
@@ -201,16 +204,20 @@ def decompose_private(
     n_components: int | float | None,
     names: tuple[str, ...] | None,
 ) -> tuple[Model, Variances]:
-    """Components, and variances without the noise's inflation, of normalised or cut rows."""
+    """Components, variances without the noise's inflation (of normalised or cut rows), how much is noise."""
     found = dp.spectrum(moments)
     k = choose_k(found.eigenvalues, n_components)
     rest = found.eigenvalues[k:]
     # The trace is unbiased; it must only not fall below what the components are said to explain.
     total = max(float(np.trace(moments.matrix)) / moments.count, float(found.eigenvalues[:k].sum()))
     point = None if centre is None else centre.point  # pairs have none
+    components = deterministic_signs(found.components[:k])
+    released = np.linalg.eigvalsh(moments.matrix)[::-1].astype(np.float64)
+    rows = "pairs" if centre is None else moments.rows
+    noise = noise_statement.state(released, moments.sigma, k, rows, centre, components)
     return (
-        Model(deterministic_signs(found.components[:k]), point, None, names),
-        Variances(found.eigenvalues[:k].copy(), total, float(rest.mean()) if len(rest) else 0.0),
+        Model(components, point, None, names),
+        Variances(found.eigenvalues[:k].copy(), total, float(rest.mean()) if len(rest) else 0.0, noise),
     )
 
 
@@ -261,9 +268,18 @@ async def contribute_centre(
         message = await net.receive(PublicCentre, receiver)
         told = dp.Centre(np.array(message.point), message.count, message.radius)
         dp.check_centre(plan, stage.name, centre, told)
-        centre = told
+        centre = _with_noise(plan, stage.name, centre, told)
     assert centre is not None
     return centre
+
+
+def _with_noise(plan: dp.Plan, stage: str, before: dp.Centre | None, told: dp.Centre) -> dp.Centre:
+    """A centre that was told, with what an owner knows of its noise."""
+    if before is None:
+        return told
+    if stage == plan.second_mean.name:
+        return dp.after_second_mean(plan, before, told)
+    return replace(told, noise=before.noise, step=before.step)
 
 
 async def receive(
@@ -398,13 +414,19 @@ def _rows_words(asked: Privacy, reach: str) -> list[str]:
 def disclosures(owner: str, receiver: str, method: type[SecureSum], centre: str) -> list[Disclosure]:
     if centre == "pairs":
         words = "one sum over all islands with noise in it: second moments of row differences, number of rows"
-        return [Disclosure(receiver, words, method.to_receivers)]
+        return [Disclosure(receiver, words, method.to_receivers, MODEL_VALUES)]
     return [
-        Disclosure(owner, "the private centre, noisy row count and radius after each stage", (PublicCentre,)),
+        Disclosure(
+            owner,
+            "the private centre, noisy row count and radius after each stage",
+            (PublicCentre,),
+            ("mean",),
+        ),
         Disclosure(
             receiver,
             "for each stage the sum over all islands with noise in it: number and sum of rows, second "
             "moments; nothing without noise",
             method.to_receivers,
+            MODEL_VALUES,
         ),
     ]

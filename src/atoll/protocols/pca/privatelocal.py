@@ -55,8 +55,8 @@ from atoll.protocols.booking import Booking, refuse_ledger
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components, deterministic_signs
-from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.pca.released import (
+    MODEL_VALUES,
     Model,
     SampleCount,
     Variances,
@@ -64,6 +64,7 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.private_options import Privacy, PrivateParameters
 from atoll.randomness import fresh_seed
 from atoll.study.address import Address
@@ -249,7 +250,7 @@ async def data_user(net: Network, study: Study, own: Own, record: Record) -> Lea
 # ---- who learns what ----
 
 OUTPUTS = {
-    output: PCA_OUTPUTS[output]._replace(roles=(OWNER, DATA_USER), holder=OWNER)
+    output: PCA_OUTPUTS[output]._replace(roles=(OWNER, DATA_USER))
     for output in ("components", "explained_variance", "n_samples")
 }
 
@@ -258,14 +259,20 @@ def learns(study: Study) -> list[Disclosure]:
     p = study.read_parameters(PrivateLocalParameters)
     said = [
         Disclosure(DATA_USER, "each island's column names", (handshake.Columns,)),
-        Disclosure(OWNER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(OWNER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(
             OWNER,
             "the noisy principal subspace, total and number of rows of all owners before it, merged; the "
             f"second owner those of the first alone ({_guarantee(p)})",
             (Subspace,),
         ),
-        Disclosure(OWNER, "the last owner: components, variances and number of rows, with noise"),
+        Disclosure(
+            OWNER,
+            "the last owner: components, variances and number of rows, with noise",
+            (),
+            MODEL_VALUES,
+            (study.who(OWNER)[-1].party,),
+        ),
     ]
     for output, words, message in (
         ("components", "the noisy components (rows are not centred: the mean is zero)", Model),

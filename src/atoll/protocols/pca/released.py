@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
 from atoll.errors import MessageError, SchemaError
 from atoll.network import Network
+from atoll.privacy.noise_statement import MOST_LEADING, NoiseStatement
 from atoll.protocols import checked
 from atoll.protocols.base import Output, Outputs
 from atoll.study.address import Address
@@ -35,6 +37,8 @@ class Variances(Message, frozen=True):
     explained_variance: np.ndarray[Any, Any]
     total_variance: float
     noise_variance: float
+    noise: NoiseStatement | None = None
+    """How much of the components is noise, where the study is private."""
 
 
 class SampleCount(Message, frozen=True):
@@ -45,11 +49,12 @@ class SampleCount(Message, frozen=True):
 
 
 class Projection(Message, frozen=True):
-    """Provider -> consumer: X'_i, with labels where the study names them."""
+    """Provider -> consumer: X'_i, with labels and row ids where the study names them."""
 
     scores: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any] | None
     classes: tuple[str, ...]
+    ids: tuple[str, ...] = ()
 
 
 MESSAGES: dict[str, type[Message]] = {
@@ -67,33 +72,40 @@ OUTPUTS = {
     "components": Output(
         ("components", "mean", "scale", "columns"),
         _EVERYONE,
-        SERVER,
         "the principal components, with the column names, means and divisors that project new rows",
     ),
     "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"),
+        ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
-        SERVER,
         "how much variance each component explains, and the total",
     ),
     "n_samples": Output(
         ("n_samples", "islands"),
         _EVERYONE,
-        SERVER,
         "the number of rows of all islands together, and which islands they are",
     ),
     "scores": Output(
-        ("scores", "labels"),
+        ("scores", "labels", "ids"),
         (CONSUMER,),
-        PROVIDER,
-        "every row's projection onto the components, with the label column where the study names one",
+        "every row's projection onto the components, with the label column and the row ids where the study "
+        "names them",
     ),
 }
 
 
+VARIANCES = OUTPUTS["explained_variance"].values
+ROW_COUNT = OUTPUTS["n_samples"].values
+MODEL_VALUES = (*OUTPUTS["components"].values, *VARIANCES, *ROW_COUNT)
+"""What whoever has the covariance, the mean and the number of rows can compute."""
+
+
 def named(message: Message) -> Outputs:
-    """A message's fields as outputs."""
-    return {field: getattr(message, field) for field in message.__struct_fields__}
+    """A message's fields as outputs: plain data. A run without noise has no statement of it."""
+    outputs = {field: getattr(message, field) for field in message.__struct_fields__}
+    if isinstance(message, Variances):
+        said = outputs.pop("noise")
+        outputs |= {} if said is None else {"noise": structs.asdict(said)}
+    return outputs
 
 
 async def send_released(
@@ -145,9 +157,24 @@ def check_released(
         checked.check_variances(
             message.explained_variance, message.total_variance, message.noise_variance, sender
         )
+        if message.noise is not None:
+            _check_noise(message.noise, len(message.explained_variance), sender)
     elif isinstance(message, SampleCount):
         checked.check_number(message.n_samples, "a number of rows", sender, least=1)
         checked.check_islands(message.islands, study.addresses(), 1, sender)
+
+
+def _check_noise(said: NoiseStatement, k: int, sender: Address) -> None:
+    """Angles, for 1 to k components; a centre's noise is a length, and a part of the whole."""
+    leading = tuple(j for j in range(1, k + 1) if j <= MOST_LEADING or j == k)
+    for angles in (said.angles, said.typical):
+        checked.check_floats(angles, (len(leading),), "angles", sender)
+        if said.leading != leading or (angles < 0).any() or (angles > 90).any():
+            raise checked.refuse(sender, "angles that are none, or of other components")
+    checked.check_number(said.centre, "the length of a centre's noise", sender, least=0.0)
+    checked.check_number(said.centre_share, "the share of a centre's noise", sender, least=0.0)
+    if said.rows not in ("normalise", "clip", "pairs") or said.centre_share > 1.0:
+        raise checked.refuse(sender, "a statement of the noise that cannot be")
 
 
 def _width(components: np.ndarray[Any, Any]) -> int:
@@ -171,10 +198,10 @@ def _check_columns(
         raise checked.refuse(sender, "a model of other columns than those of the study")
 
 
-def labelled(scores: Matrix, island: Island, label: str | None) -> Projection:
-    """An island's projection, with its labels where the study names them."""
+def labelled(scores: Matrix, island: Island, label: str | None, row_ids: str | None = None) -> Projection:
+    """An island's projection, with its labels and row ids where the study names them."""
     labels, classes = island.labels(label) if label is not None else (None, ())
-    return Projection(scores, labels, classes)
+    return Projection(scores, labels, classes, () if row_ids is None else island.row_ids(row_ids))
 
 
 def joined_scores(arrived: dict[str, Projection]) -> Outputs:
@@ -185,7 +212,8 @@ def joined_scores(arrived: dict[str, Projection]) -> Outputs:
     labels = {
         party: _plain_labels(message) for party, message in arrived.items() if message.labels is not None
     }
-    return {"scores": scores, "labels": labels or None}
+    ids = {party: list(message.ids) for party, message in arrived.items() if message.ids}
+    return {"scores": scores, "labels": labels or None, "ids": ids or None}
 
 
 def _check_projections(arrived: dict[str, Projection]) -> None:
@@ -195,6 +223,8 @@ def _check_projections(arrived: dict[str, Projection]) -> None:
         rows = len(message.scores) if message.scores.ndim else 0
         if len(widths) > 1 or message.scores.ndim != 2 or not np.isfinite(message.scores).all():
             raise MessageError(f"{party} sent projections that are not those of the study's components")
+        if len(message.ids) not in (0, rows):
+            raise MessageError(f"{party} sent {len(message.ids)} row ids for its {rows} rows")
         if message.labels is None:
             continue
         codes = message.labels if message.classes else np.zeros(rows, np.int64)

@@ -56,6 +56,11 @@ class Analysis:
         del result
         return []
 
+    def notes(self, result: Result) -> list[str]:
+        """What is to be read beside the tables."""
+        del result
+        return []
+
     def frames(self, result: Result) -> dict[str, pd.DataFrame]:
         """Long tables by name, for files."""
         del result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from atoll.privacy.noise_statement import NoiseStatement
 from atoll.protocols import protocol_of
 from atoll.protocols.pca.sfpca.parameters import small_islands
 from atoll.report.analyses.base import Analysis, Column, Table
@@ -31,7 +32,13 @@ class PCA(Analysis):
     def tables(self, result: Result) -> list[Table]:
         if "explained_variance" not in result:
             return []
-        return [variance_table(result["explained_variance"], result["total_variance"])]
+        said = noise_of(result)
+        variance = variance_table(result["explained_variance"], result["total_variance"])
+        return [variance] if said is None else [variance, noise_table(said)]
+
+    def notes(self, result: Result) -> list[str]:
+        said = noise_of(result)
+        return [] if said is None else said.words()
 
     def frames(self, result: Result) -> dict[str, pd.DataFrame]:
         return {"projections": result.consumer_frame()} if SCORES in result else {}
@@ -40,15 +47,16 @@ class PCA(Analysis):
         from atoll.report import plots  # matplotlib takes long to import, and tables do without it
 
         figures, shares = {}, None
-        name = result.study.name
+        name, said = result.study.name, noise_of(result)
+        noise = "" if said is None else f"\n{said.verdict()}"
         if "explained_variance" in result and "total_variance" in result:
             variance, total = result["explained_variance"], result["total_variance"]
             shares = variance / (total or 1.0)
-            figures["scree"] = plots.scree(variance, total, f"{name}: explained variance")
+            figures["scree"] = plots.scree(variance, total, f"{name}: explained variance{noise}")
         if SCORES in result:
             figures["projections"] = plots.projection(
                 result[SCORES],
-                f"{name}: every record's projection",
+                f"{name}: every record's projection{noise}",
                 labels=result.outputs.get("labels"),
                 label_name=str(result.study.parameters.get("label") or "label"),
                 shares=shares,
@@ -62,6 +70,14 @@ class PCA(Analysis):
         if "explained_variance" in result:
             total = float(result["total_variance"]) or 1.0
             facts["explained_variance_ratio"] = (result["explained_variance"] / total).tolist()
+        said = noise_of(result)
+        if said is not None:
+            facts["noise"] = {
+                "leading": list(said.leading),
+                "angle_at_most": said.angles.tolist(),
+                "angle_typical": said.typical.tolist(),
+                "mostly_noise": said.mostly_noise,
+            }
         return facts
 
     def summary(self, result: Result) -> str:
@@ -71,10 +87,14 @@ class PCA(Analysis):
         ratios = facts["explained_variance_ratio"]
         rows = f" of {facts['n_samples']:,} records" if "n_samples" in facts else ""
         which = "1 component explains" if len(ratios) == 1 else f"{len(ratios)} components explain"
-        return f"{which} {sum(ratios):.1%} of the variance{rows}."
+        said = noise_of(result)
+        noise = "" if said is None else f"; {said.verdict()}"
+        return f"{which} {sum(ratios):.1%} of the variance{rows}{noise}."
 
     def warnings(self, finished: Run) -> list[str]:
-        return [*_few_rows(finished), *_small_islands(finished)]
+        said = noise_of(finished.result)
+        noise = ["the components are mostly noise"] if said is not None and said.mostly_noise else []
+        return [*noise, *_few_rows(finished), *_small_islands(finished)]
 
     # ---- a review ----
 
@@ -88,7 +108,7 @@ class PCA(Analysis):
                 "Projections of records, a few numbers for each, go to the island that holds the record only."
             )
         return (
-            "Their projections do leave it: a few numbers for every record (and its label, where the study "
+            "Projections of records are sent: a few numbers for every record (and its label, where the study "
             f"names one) go to {listing(released[0].released_to)}. These are data about single records and "
             "must be treated as such."
         )
@@ -97,6 +117,21 @@ class PCA(Analysis):
         if not _released_scores(review):
             return []
         return ["Projections describe single records; who knows more about a person may recognise theirs."]
+
+
+def noise_of(result: Result) -> NoiseStatement | None:
+    """What is said of the noise, where the run was private and its variances were released."""
+    return NoiseStatement(**result["noise"]) if "noise" in result else None
+
+
+def noise_table(said: NoiseStatement) -> Table:
+    """How far leading components, taken together, lie from the same without noise."""
+    rows = [
+        ("PC1" if j == 1 else f"PC1 to PC{j}", float(most), float(typical))
+        for j, most, typical in zip(said.leading, said.angles, said.typical, strict=True)
+    ]
+    columns = (Column("components"), Column("angle at most", "{:.0f}°"), Column("typically", "{:.0f}°"))
+    return Table("noise", "Noise: angle to the same rows without it", columns, rows)
 
 
 def variance_table(explained: Iterable[float], total: float) -> Table:

@@ -172,9 +172,9 @@ class Mix(SecureSum):
                 "what single islands added. Only a segment's sender is hidden. For comparison, not for use."
             )
         return (
-            f"The sum is safe against the mediator together with up to {contributors - 2} of the "
-            f"{contributors} islands. All islands together, without the mediator, learn nothing. Blinding "
-            "hides the numbers; mixing adds that nobody can tell whose ciphertext is whose."
+            f"{cls.hidden_from('mediator', contributors - 2, contributors)}. All islands together, without "
+            "the mediator, learn nothing. Blinding hides the numbers; mixing adds that nobody can tell which "
+            "encrypted number is whose."
         )
 
     @classmethod

@@ -24,7 +24,7 @@ def caveats(example: Example) -> str:
 
 def test_what_all_providers_but_one_can_subtract_is_said() -> None:
     said = caveats(sfpca())
-    assert "all providers but one, with the coordinator: the last island's total variance" in said
+    assert "work together with the coordinator, can work out the last island's total variance" in said
     assert "with the offset, its projected mean" in said
     assert "the power of two that the last island's own values do not exceed" in said
     assert "the power of two" not in caveats(sfpca(bounds=64.0))
@@ -41,9 +41,10 @@ def test_how_many_colluders_the_noise_is_for_is_said() -> None:
 
 
 WHOLE = "all eigenvalues of the joint covariance (as many as columns)"
-RITZ = "Ritz values, the leading ones of which are the explained variances"
+RITZ = "approximate eigenvalues (Ritz values), the leading ones of which are the explained variances"
 CERTIFIED = "and one number that certifies the accuracy"
-DIGITS = "; with a double's digits, about 2^-52 of the total"
+DIGITS = "; exact to about 16 digits"
+ENDING = f"{CERTIFIED}{DIGITS}"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,14 @@ DIGITS = "; with a double's digits, about 2^-52 of the total"
         (sfpca(n_components=None), f"{WHOLE}{DIGITS}"),
         (sfpca(recipe="strict", n_components=None), f"{WHOLE}, {CERTIFIED}{DIGITS}"),
         (sfpca(recipe="strict"), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
-        (sfpca(), f"up to 42 columns: {WHOLE}; beyond: 26 {RITZ}, {CERTIFIED}{DIGITS}"),
+        (
+            sfpca(direct_up_to=42),
+            f"if the tables have up to 42 columns, {WHOLE}; if they have more, 26 {RITZ}, {ENDING}",
+        ),
+        (sfpca(spectrum="ritz"), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
+        (sfpca(direct_up_to=42, columns=["age", "dose", "weight"]), f"{WHOLE}{DIGITS}"),
+        (sfpca(direct_up_to=42, columns=[f"x{i}" for i in range(42)]), f"{WHOLE}{DIGITS}"),
+        (sfpca(direct_up_to=42, columns=[f"x{i}" for i in range(43)]), f"26 {RITZ}, {CERTIFIED}{DIGITS}"),
         (
             sfpca(recipe="direct", standardize=True),
             f"all eigenvalues of the joint correlation matrix (as many as columns){DIGITS}",
@@ -83,7 +91,7 @@ def test_what_is_opened_of_the_total_is_said(example: Example, said: str) -> Non
 
 
 def test_that_a_first_try_may_be_refused_is_said_where_there_is_a_second() -> None:
-    tried = "whether the first try was refused by its certificate: one bit, and its Ritz values"
+    tried = "if the first try turns out not to be accurate enough and is repeated: that it was"
     assert tried in caveats(sfpca())
     assert tried not in caveats(sfpca(recipe="direct"))
     assert tried not in caveats(private_sfpca())
@@ -108,7 +116,11 @@ def test_what_scores_say_of_other_islands_is_said_where_there_are_scores() -> No
     ("example", "role", "said"),
     [
         (sfpca(), "consumer", "explained and total variance"),
-        (private_sfpca(), "consumer", "explained and total variance, noisy"),
+        (
+            private_sfpca(),
+            "consumer",
+            "explained and total variance, noisy, and how much of the components is noise",
+        ),
         (sfpca(), "consumer", "every island's number of rows"),
         (
             sfpca(digits="full"),

@@ -46,7 +46,10 @@ def test_the_number_of_columns_decides_whether_components_can_be_turned_back() -
     named: dict[str, Any] = {"columns": ("age", "dose", "weight", "stay")}
     assert "joint covariance and" not in said(sfpca(**named), "provider")
     three = said(sfpca(columns=("age", "dose", "weight")), "provider")
-    assert "all components but one give, with their variances and the total, the joint covariance" in three
+    assert (
+        "from all components but one, their variances and the total, it can work out the joint covariance"
+        in three
+    )
     assert f"where the tables have no more than 2 columns, the components {ALL}" in said(sfpca(), "provider")
 
 
@@ -77,7 +80,7 @@ def test_encryption_hides_contributions_and_a_secure_sum_only_what_it_adds(
     example: Example, summed: str | None
 ) -> None:
     text = as_markdown(review_study(example.study))
-    assert "travels encrypted, under a collective key" in text
+    assert "travels encrypted under a collective key" in text
     assert "travels only inside a secure sum" not in text
     assert ("ecure sum" in text) == (summed is not None)
     if summed is not None:
@@ -89,7 +92,7 @@ def test_projections_are_said_to_reach_their_owners_or_those_who_see_others() ->
     own = as_markdown(review_study(sfpca_scores().study))
     assert "go to the island that holds the record only" in own
     common = as_markdown(review_study(EXAMPLES["sfpca-columns-scores"]().study))
-    assert "Their projections do leave it" in common
+    assert "Projections of records are sent" in common
 
 
 def test_components_that_can_be_opened_later_count_as_known() -> None:

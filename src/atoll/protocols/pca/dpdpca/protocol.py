@@ -35,7 +35,15 @@ from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.dpdpca import paper
 from atoll.protocols.pca.dpdpca.terms import DATA_USER, OUTPUTS, OWNER, PROXY, DPDPCAParameters
 from atoll.protocols.pca.private_release import PublicCentre
-from atoll.protocols.pca.released import Model, SampleCount, Variances, named, receive_released, send_released
+from atoll.protocols.pca.released import (
+    MODEL_VALUES,
+    Model,
+    SampleCount,
+    Variances,
+    named,
+    receive_released,
+    send_released,
+)
 from atoll.protocols.private_options import SHARED_NOISE, Privacy
 from atoll.study.model import Study
 
@@ -144,7 +152,7 @@ async def _paper_user(net: Network, study: Study, record: Record, p: DPDPCAParam
 def learns(study: Study) -> list[Disclosure]:
     p, method = study.read_parameters(DPDPCAParameters), secure_sums.chosen(study)
     said = [
-        Disclosure(OWNER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(OWNER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(PROXY, "each island's column names", (handshake.Columns,)),
         Disclosure(DATA_USER, "the agreed column names", (handshake.AgreedColumns,)),
     ]
@@ -152,7 +160,7 @@ def learns(study: Study) -> list[Disclosure]:
     centre = "without a centre" if p.privacy.centre == "pairs" else "and the centre"
     for output, words, message in (
         ("components", f"the components {centre}", Model),
-        ("explained_variance", f"explained and total variance ({_variance_of(p)})", Variances),
+        ("explained_variance", f"explained and total variance ({_variance_of(p)}){_noise_of(p)}", Variances),
         ("n_samples", "the number of rows, " + ("exact" if _exact_count(p) else "noisy"), SampleCount),
     ):
         if any(a.role == OWNER for a in study.receivers(output)):
@@ -177,11 +185,12 @@ def _paper_learns(p: DPDPCAParameters) -> list[Disclosure]:
     return [
         Disclosure(OWNER, "the data user's public key", (paper.UserKey,)),
         Disclosure(PROXY, "ciphertexts that it cannot open", (paper.UserKey, paper.EncryptedShare)),
-        Disclosure(PROXY, "the exact number of rows N", (paper.OpenedCount,)),
+        Disclosure(PROXY, "the exact number of rows N", (paper.OpenedCount,), ("n_samples",)),
         Disclosure(
             DATA_USER,
             "the exact number of rows N, the masked sum of rows, the centred scatter with the proxy's noise",
             (paper.EncryptedCount, paper.NoisyAggregate),
+            MODEL_VALUES,
         ),
         *(Disclosure(DATA_USER, caveat) for caveat in caveats),
     ]
@@ -191,6 +200,11 @@ def _variance_of(p: DPDPCAParameters) -> str:
     if p.privacy.centre == "pairs":
         return "of differences of rows, of length one"
     return "of rows normalised to length one" if p.privacy.rows == "normalise" else "of cut rows"
+
+
+def _noise_of(p: DPDPCAParameters) -> str:
+    """The published form says nothing of its noise."""
+    return "" if p.calibration == "paper" else private.NOISY
 
 
 def _exact_count(p: DPDPCAParameters) -> bool:

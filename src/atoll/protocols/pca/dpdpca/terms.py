@@ -18,19 +18,17 @@ OUTPUTS = {
     "components": Output(
         PCA_OUTPUTS["components"].values,
         _RECEIVERS,
-        DATA_USER,
         "the principal components, with the column names and, unless rows are taken in pairs, the private "
         "centre that project new rows",
     ),
     "explained_variance": Output(
         PCA_OUTPUTS["explained_variance"].values,
         _RECEIVERS,
-        DATA_USER,
         "how much variance each component explains, and the total: of rows normalised to length one, "
         "or of rows cut at a radius, as the study's `rows` says; or of differences of rows (`centre`)",
     ),
     "n_samples": Output(
-        ("n_samples",), _RECEIVERS, DATA_USER, "the number of rows of all islands together, noisy if private"
+        ("n_samples",), _RECEIVERS, "the number of rows of all islands together, noisy if private"
     ),
 }
 

@@ -1,6 +1,7 @@
 """PPPCA: PCA on row-split tables by two secure sums.
 
 - :mod:`outputs`: when its outputs say the second moments; :mod:`told`: what the server tells providers
+- :mod:`grid`: numbers that do not fit the fixed-point grid
 - :mod:`private`: the same roles with an epsilon
 - :mod:`protocol`: parameters, messages, steps and roles
 """

@@ -60,7 +60,7 @@ def check_found(study: Study, p: Options, n: int, T: Decomposition) -> None:
     out = given(study, p)
     determined.check(Table(d, n), k, out)
     if out.variances:
-        determined.check_rank(float(T.explained_variance.sum()), T.total_variance, k)
+        determined.check_spectrum(T.explained_variance.tolist(), T.total_variance, d)
 
 
 def review_words(study: Study, known: Circumstances, p: Options) -> tuple[str, ...]:

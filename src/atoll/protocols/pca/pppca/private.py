@@ -43,9 +43,10 @@ async def provider(
     asked: Privacy,
     columns: tuple[str, ...] | None,
     label: str | None,
+    row_ids: str | None = None,
 ) -> Learned:
     with private.booking(study, asked, len(study.who(PROVIDER)), own, record) as booked:
-        return await _provider(net, study, own, record, asked, columns, label, booked)
+        return await _provider(net, study, own, record, asked, columns, (label, row_ids), booked)
 
 
 async def _provider(
@@ -55,12 +56,12 @@ async def _provider(
     record: Record,
     asked: Privacy,
     columns: tuple[str, ...] | None,
-    label: str | None,
+    beside: tuple[str | None, str | None],
     booked: Booking,
 ) -> Learned:
     providers, server = study.who(PROVIDER), study.the(SERVER)
     island = own.table
-    agreed = await handshake.announce(net, island, server, columns, label)
+    agreed = await handshake.announce(net, island, server, columns, *beside)
     table = private.checked(island.chosen(agreed.names))
     plan = private.plan_of(study, asked, len(providers), len(agreed.names))
     capacity = private_pairs.checked_capacity(plan, island)
@@ -99,7 +100,7 @@ async def server(
 def learns(study: Study, asked: Privacy) -> list[Disclosure]:
     method = secure_sums.chosen(study)
     said = [
-        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(PROVIDER, method.contributors_see, (*method.to_contributors, *method.to_adder)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
         *private.disclosures(PROVIDER, SERVER, method, asked.centre),
@@ -107,7 +108,7 @@ def learns(study: Study, asked: Privacy) -> list[Disclosure]:
     centre = "without a centre" if asked.centre == "pairs" else "and the private centre"
     for output, words, message in (
         ("components", f"the components {centre}", Model),
-        ("explained_variance", "explained and total variance, noisy", Variances),
+        ("explained_variance", f"explained and total variance{private.NOISY}", Variances),
         ("n_samples", "the number of rows, as private as the study's neighbours say", SampleCount),
     ):
         for role in (PROVIDER, CONSUMER):

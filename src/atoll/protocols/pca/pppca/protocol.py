@@ -27,7 +27,7 @@ from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
-from atoll.errors import ParameterError, RangeOverflow, StudyError
+from atoll.errors import ParameterError, StudyError
 from atoll.fixedpoint import Limbs
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked, handshake
@@ -49,15 +49,16 @@ from atoll.protocols.pca.decompose import (
     Decomposition,
     check_components,
     decompose,
-    is_constant,
     standard_scale,
 )
-from atoll.protocols.pca.pppca import outputs, private
+from atoll.protocols.pca.pppca import grid, outputs, private
 from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, receive_mean
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import (
     CONSUMER,
+    MODEL_VALUES,
     PROVIDER,
+    ROW_COUNT,
     SERVER,
     Model,
     Projection,
@@ -81,19 +82,18 @@ OUTPUTS: dict[str, Output] = {
 }
 """Those that PCA protocols share, and those of PPPCA alone."""
 
-# A sum of squared deviations below this has fewer than 40 bits on the grid.
-SMALLEST_SCATTER = 2.0 ** (40 - fixedpoint.FRACTION_BITS)
-
 
 class PPPCAParameters(PrivateParameters, frozen=True):
     """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``columns``: the columns to use, where not all of them; ``accept_determined``:
-    release what says the covariance (:mod:`atoll.protocols.pca.pppca.outputs`); with ``epsilon``: a
-    differentially private release, as in :mod:`atoll.protocols.pca.private_release`."""
+    with the projections; ``row_ids``: one that tells the rows apart there; ``columns``: the columns to use,
+    where not all of them; ``accept_determined``: release what says the covariance
+    (:mod:`atoll.protocols.pca.pppca.outputs`); with ``epsilon``: a differentially private release, as in
+    :mod:`atoll.protocols.pca.private_release`."""
 
     n_components: int | float | None = 2
     standardize: bool = False
     label: str | None = None
+    row_ids: str | None = None
     columns: tuple[str, ...] | None = None
     accept_determined: bool = False
 
@@ -135,17 +135,6 @@ def covariance(total: Limbs, n: int, d: int) -> Matrix:
     return (from_triangle(values[d:], d) - np.outer(residual / n, residual)) / (n - 1)
 
 
-def check_grid(C: Matrix, mean: Matrix, n: int, columns: tuple[str, ...], standardize: bool) -> None:
-    """Refuse deviations so small that the grid cannot hold them: an underflow is no result either."""
-    diagonal, varies = np.diag(C) * (n - 1), ~is_constant(np.diag(C) * (n - 1) / n, mean, n)
-    small = (diagonal < SMALLEST_SCATTER) & varies
-    if small.any() and (standardize or diagonal.max() < SMALLEST_SCATTER):
-        raise RangeOverflow(
-            f"column {columns[int(np.argmax(small))]!r} deviates by less than the fixed-point grid resolves",
-            hint="multiply the column by a public power of ten",
-        )
-
-
 def transfer_matrix(
     C: Matrix, mean: Matrix, n: int, p: PPPCAParameters
 ) -> tuple[Decomposition, Matrix | None]:
@@ -168,7 +157,7 @@ def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -
 async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     p = study.read_parameters(PPPCAParameters)
     if (asked := p.privacy) is not None:
-        return await private.provider(net, study, own, record, asked, p.columns, p.label)
+        return await private.provider(net, study, own, record, asked, p.columns, p.label, p.row_ids)
     with Booking(study, own, record, None) as booked:
         return await _exact_provider(net, study, own, record, booked)
 
@@ -176,19 +165,23 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
 async def _exact_provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
     island = own.table
-    agreed = await handshake.announce(net, island, server, p.columns, p.label)
+    agreed = await handshake.announce(net, island, server, p.columns, p.label, p.row_ids)
+    if _score_receivers(study) and p.row_ids is not None:
+        island.row_ids(p.row_ids)  # refused before anything else leaves
     if p.columns is None:  # else the study says them
         told = (agreed.names, agreed.named)
         await compare(net, "the columns", told, study.who(PROVIDER), may_leave=may_leave(study))
     table = island.chosen(agreed.names)
     local = await net.compute(moments, table)
+    grid.check_own(local, island.name, agreed.names, M)
     sums = _session(net, study, record, len(agreed.names))
     await sums.open()
     await booked.settle_exact(net, table)
     await sums.contribute("sums", gen_sums(local, M))  # Alg 2, l.1-2
     joint = await receive_mean(net, study, local, sums.present)  # Alg 2, l.3
     outputs.check_outputs(study, p, joint.n, len(agreed.names))  # refuses before second moments leave
-    C_i = await net.compute(gen_scatter, local, joint.mean, M)
+    with grid.named(island.name, agreed.names):
+        C_i = await net.compute(gen_scatter, local, joint.mean, M)
     await sums.contribute("scatter", C_i)  # Alg 2, l.5-6
     await sums.close()
     islands = joint.islands or tuple(address.party for address in study.who(PROVIDER))
@@ -202,7 +195,7 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
             scores = await net.compute(
                 project, table.whole(), joint.mean, T.components, T.scale
             )  # Alg 2, l.9
-            await net.send(consumer_address, labelled(scores, island, p.label))
+            await net.send(consumer_address, labelled(scores, island, p.label, p.row_ids))
     if study.releases("explained_variance", net.me):
         variances = await net.receive(Variances, server)
         check_released(variances, study, server)
@@ -228,7 +221,7 @@ async def server(net: Network, study: Study, own: Own, record: Record) -> Learne
     await net.broadcast(staying, JointMean(n, islands if may_leave(study) else None, mean))
     total = await sums.total("scatter", _scatter_length(d))
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
-    check_grid(C, mean, n, agreed.names, p.standardize)
+    grid.check_grid(C, mean, n, agreed.names, p.standardize)
     T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
     outputs.check_found(study, p, n, T)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
@@ -310,14 +303,17 @@ def learns(study: Study) -> list[Disclosure]:
         return private.learns(study, asked)
     method = secure_sums.chosen(study)
     said = [
-        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)),
+        Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)),
         Disclosure(
             PROVIDER,
             method.contributors_see,
             (*method.to_contributors, *method.to_adder),
         ),
         Disclosure(
-            PROVIDER, "the number of rows n and the mean of each column over all islands", (JointMean,)
+            PROVIDER,
+            "the number of rows n and the mean of each column over all islands",
+            (JointMean,),
+            (*ROW_COUNT, "mean"),
         ),
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(SERVER, "each island's column names", (handshake.Columns,)),
@@ -325,10 +321,13 @@ def learns(study: Study) -> list[Disclosure]:
             SERVER,
             "the number of rows n, the mean and the full covariance matrix over all islands, exactly",
             method.to_receivers,
+            MODEL_VALUES,
         ),
     ]
     if any(_needs_transfer(study, address) for address in study.who(PROVIDER)):
-        said.append(Disclosure(PROVIDER, "the components T" + _and_scale(study), (Transfer,)))
+        told = tuple(address.party for address in study.who(PROVIDER) if _needs_transfer(study, address))
+        words = "the components T" + _and_scale(study)
+        said.append(Disclosure(PROVIDER, words, (Transfer,), ("components", "scale"), told))
     for role in (PROVIDER, CONSUMER):
         if any(a.role == role for a in study.receivers("explained_variance")):
             said.append(Disclosure(role, "explained and total variance", (Variances,)))
@@ -349,8 +348,9 @@ def _and_scale(study: Study) -> str:
 
 
 def _and_labels(study: Study) -> str:
-    label = study.read_parameters(PPPCAParameters).label
-    return f", with the label {label!r}" if label else ""
+    p = study.read_parameters(PPPCAParameters)
+    label = f", with the label {p.label!r}" if p.label else ""
+    return label + (f", with the row id {p.row_ids!r}" if p.row_ids else "")
 
 
 def _caveats(study: Study) -> list[Disclosure]:
@@ -366,7 +366,12 @@ def _caveats(study: Study) -> list[Disclosure]:
     if _score_receivers(study) and may_leave(study):
         said.append(Disclosure(CONSUMER, "which islands stayed", (Participants,)))
     if _score_receivers(study):
-        said.append(Disclosure(CONSUMER, "projections also show how many rows each island has"))
+        receivers = tuple(address.party for address in _score_receivers(study))
+        words = "projections also show how many rows each island has"
+        said.append(Disclosure(CONSUMER, words, (), ROW_COUNT, receivers))
+    if _score_receivers(study) and study.read_parameters(PPPCAParameters).row_ids:
+        words = "row ids say whose each projection is, to everybody who knows the ids"
+        said.append(Disclosure(CONSUMER, words))
     if _score_receivers(study) and study.receivers("components"):
         said.append(
             Disclosure(
@@ -400,14 +405,14 @@ def expect(study: Study, d: int) -> Expectation:
     models, counts = consumers["components"], consumers["n_samples"]
     scores = consumers["scores"] * (M + bool(may_leave(study)))
     variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
-    released = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
+    released_bytes = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
     released = models + variances + counts + scores
     compared = 2 if p.columns is None else 1  # columns, unless the study names them; the joint mean
     told = compared * comparisons(M)
     return Expectation(
         messages=3 * M + cost.messages + told + transfers + released,
         bytes_per_provider=names + cost.bytes_per_contributor + told // M * COMPARISON_BYTES,
-        bytes_total=cost.bytes_total + M * names + told * COMPARISON_BYTES + from_server + released,
+        bytes_total=cost.bytes_total + M * names + told * COMPARISON_BYTES + from_server + released_bytes,
         memory_server=8 * fixedpoint.BYTES_PER_VALUE * d * (d + 1) // 2 + 4 * 8 * d * d,
         rounds=3 + cost.rounds + compared + bool(transfers or released) + bool(scores),
     )
@@ -433,7 +438,11 @@ def _check_privacy(study: Study, p: PPPCAParameters) -> None:
             private.check(study, p.privacy, p.standardize)
         return
     # The baselines, which share these parameters, have no noise and refuse no number of components.
-    for name, stated in (("epsilon", p.privacy is not None), ("accept_determined", p.accept_determined)):
+    for name, stated in (
+        ("epsilon", p.privacy is not None),
+        ("accept_determined", p.accept_determined),
+        ("row_ids", p.row_ids is not None),
+    ):
         if stated:
             raise StudyError(
                 f"{name} cannot be used with {study.protocol}",
@@ -449,11 +458,14 @@ def terms(study: Study) -> PrivacyTerms | None:
 
 def check_columns(p: PPPCAParameters) -> None:
     """The columns a study names must be some, distinct, and not the label."""
+    if p.row_ids is not None and p.row_ids == p.label:
+        raise StudyError("row_ids and label cannot be the same column", path=("parameters", "row_ids"))
     if p.columns is None:
         return
-    if not p.columns or len(set(p.columns)) < len(p.columns) or p.label in p.columns:
+    beside = {p.label, p.row_ids}
+    if not p.columns or len(set(p.columns)) < len(p.columns) or beside & set(p.columns):
         raise StudyError(
-            "columns must name at least one column, none twice, and not the label",
+            "columns must name at least one column, none twice, and neither the label nor the row ids",
             path=("parameters", "columns"),
         )
 
@@ -461,6 +473,7 @@ def check_columns(p: PPPCAParameters) -> None:
 PROTOCOL = Protocol(
     name="pppca",
     title="PCA by secure sums (PPPCA)",
+    version=2,  # projections may bring row ids
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({SERVER}),

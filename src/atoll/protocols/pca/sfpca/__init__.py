@@ -8,6 +8,7 @@
 - :mod:`digits`: how many digits are released; :mod:`disclosure`: what each role learns
 - :mod:`steps`: the steps of a run on the machine, for roles and planner alike
 - :mod:`planner`: what a run costs in messages; :mod:`forecast`: its time and memory
+- :mod:`settled`: which recipe a study takes, by the forecast on its links
 - :mod:`releases`: what is released at the end; :mod:`kept`: shares that stay closed
 - :mod:`timed`: what it does with an island's own table, for ``atoll bench calibrate``
 - :mod:`protocol`: the roles; :mod:`later`: later steps on kept shares

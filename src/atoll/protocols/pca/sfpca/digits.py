@@ -8,7 +8,7 @@ know the rows, get noise of their own.
 
 The matrix that is opened for the spectrum is not smudged beyond its rounding: variances have a double's
 digits. Whether outputs say the moments nevertheless is counted in :mod:`atoll.protocols.pca.determined`:
-before there are keys, and once more, for components that leave no variance, before anything is released.
+before there are keys, and once more, for variances that say the rest, before anything is released.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ from atoll.study.model import Study
 DIGITS = 26
 """Bits after the point that a study gets unless it asks for others: eight decimal digits."""
 FEWEST, MOST = 16, 40
+_MANY = 2**62
+"""Rows of a table that nobody knows: as many as leave every rank possible."""
+_NEARLY_ALL = "all components, or all but one,"
 
 
 def bits_of(p: SFPCAParameters) -> int | None:
@@ -92,11 +95,12 @@ def check_outputs(study: Study, public: Public) -> None:
     determined.check(table, public.k, given(p), fewer_digits=p.digits is None or p.digits == "full")
 
 
-def check_rank(study: Study, public: Public, found: Found) -> None:
-    """Refuse, once the spectrum is known to all, components that leave no variance."""
+def check_spectrum(study: Study, public: Public, found: Found) -> None:
+    """Refuse, once the spectrum is known to all, components whose variances say the rest."""
     p = study.read_parameters(SFPCAParameters)
     if p.epsilon is None and not p.accept_determined and takers(study):
-        determined.check_rank(float(found.values[: public.k].sum()), found.total_variance, public.k)
+        values = found.values[: public.k].tolist()
+        determined.check_spectrum(values, found.total_variance, len(public.columns))
 
 
 def _mean_range(bounds: ranges.Declared) -> float:
@@ -119,12 +123,15 @@ def check(study: Study) -> None:
         )
     if not takers(study):
         return
-    m = None if p.columns is None else len(p.columns)
-    if p.n_components is None or (m is not None and p.n_components >= m - 1):
+    first = None if p.columns is None else determined.whole_line(Table(len(p.columns), _MANY), given(p))
+    if p.n_components is None or (first is not None and p.n_components >= first):
         what = "correlation matrix" if p.standardize else "covariance"
+        which = (
+            f"{first} components or more of {len(p.columns)}" if p.standardize and p.columns else _NEARLY_ALL
+        )
         raise StudyError(
-            f"all components, or all but one, say the whole joint {what}",
-            hint=determined.hint(0 if m is None else m - 2),
+            f"{which} say the whole joint {what}",
+            hint=determined.hint(0 if first is None else first - 1, whole=True),
             path=("parameters", "n_components"),
         )
 

@@ -6,8 +6,8 @@ from atoll import secure_sums
 from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Protection
-from atoll.protocols.pca.private_release import PublicCentre
-from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances
+from atoll.protocols.pca.private_release import NOISY, PublicCentre
+from atoll.protocols.pca.released import CONSUMER, PROVIDER, ROW_COUNT, VARIANCES, SampleCount, Variances
 from atoll.protocols.pca.sfpca import messages
 from atoll.protocols.pca.sfpca.digits import bits_of
 from atoll.protocols.pca.sfpca.parameters import (
@@ -22,9 +22,10 @@ from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices import messages as machine
 from atoll.study.model import Study
 
+ROW_COUNTS = (*ROW_COUNT, "rows")
 _LAST_ISLAND = (
-    "all providers but one, with the coordinator: the last island's total variance and, with the offset, its "
-    "projected mean"
+    "all providers but one, if they work together with the coordinator, can work out the last island's total "
+    "variance and, with the offset, its projected mean"
 )
 _STANDARDISED = (
     "a run that is refused because columns hardly vary within their range shows how far these fall short, "
@@ -57,10 +58,10 @@ def protection(study: Study) -> Protection:
     """How contributions travel, and what goes through the secure sum."""
     p = study.read_parameters(SFPCAParameters)
     words = (
-        "What islands contribute of their records travels encrypted, under a collective key of which each "
-        "island concerned keeps a part, or as shares under masks: nobody can read it while one of them keeps "
-        "its part to itself. The coordinator holds no part, and nothing is opened but what “Who learns what” "
-        "lists."
+        "What islands contribute of their records travels encrypted under a collective key, or hidden under "
+        "random numbers. Every island keeps a part of what opens it, and nobody can read it while one of "
+        "them keeps its part to itself. The coordinator has no part. Nothing is opened but what “Who learns "
+        "what” lists."
     )
     if p.epsilon is not None:
         return Protection(words, "the private centre")
@@ -68,18 +69,21 @@ def protection(study: Study) -> Protection:
 
 
 def _columns(study: Study) -> list[Disclosure]:
-    own = Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,))
+    own = Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,), ("columns",))
     if study.partition == VERTICAL:
         words = "the names of all islands' columns, and whose they are"
-        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,)), own]
-    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,)), own]
+        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,), ("columns",)), own]
+    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)), own]
 
 
 def set_up() -> list[Disclosure]:
     """What row counts, keys and products show."""
-    hidden = "ciphertexts and parts of keys: nothing while one provider keeps its part of the key"
+    hidden = (
+        "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of "
+        "the key to itself"
+    )
     return [
-        Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,)),
+        Disclosure(PROVIDER, "every island's number of rows", (messages.RowCounts,), ROW_COUNTS),
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(
             PROVIDER,
@@ -94,14 +98,14 @@ def set_up() -> list[Disclosure]:
         ),
         Disclosure(
             PROVIDER,
-            "digests and fingerprints of what the others sent and were sent, to find a coordinator out that "
-            "told two providers different things or added up wrongly",
+            "check numbers of what the others sent and were sent: with them, a coordinator that tells two "
+            "providers different things, or adds up wrongly, is found out",
             (Compared,),
         ),
-        Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,)),
+        Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,), ROW_COUNTS),
         Disclosure(
             COORDINATOR,
-            hidden + "; shares under masks 64 bits wider than what they hide",
+            hidden + "; and numbers hidden under random ones, which say nothing either",
             (
                 machine.SeedPart,
                 machine.KeyParts,
@@ -146,28 +150,41 @@ def spectrum_words(p: SFPCAParameters) -> str:
     matrix = "correlation matrix" if p.standardize else "covariance"
     all_ = f"all eigenvalues of the joint {matrix} (as many as columns)"
     certified, k = "and one number that certifies the accuracy", p.n_components
-    if p.recipe == "direct" or (p.recipe == "auto" and k is None):
-        return all_
+    if p.opens_all_eigenvalues:
+        return all_ + _because(p)
     if k is None:
         return f"{all_}, {certified}"
     ritz = (
-        f"{k + OVERSAMPLING} Ritz values, the leading ones of which are the explained variances, {certified}"
+        f"{k + OVERSAMPLING} approximate eigenvalues (Ritz values), the leading ones of which are the "
+        f"explained variances, {certified}"
     )
-    return f"up to {k + DIRECT_MARGIN} columns: {all_}; beyond: {ritz}" if p.recipe == "auto" else ritz
+    if p.opens_all_eigenvalues is None:
+        few = f"if the tables have up to {p.direct_limit} columns, {all_}{_because(p)}"
+        return f"{few}; if they have more, {ritz}"
+    return ritz
+
+
+def _because(p: SFPCAParameters) -> str:
+    """Why the planner has all eigenvalues opened, where strict would open fewer numbers."""
+    if p.recipe != "auto" or p.n_components is None or p.direct_limit <= p.n_components + DIRECT_MARGIN:
+        return ""
+    return f', because that is faster on {p.links.words()} and exact (spectrum = "ritz" forbids it)'
 
 
 def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     kinds = (machine.OpenedMatrix, machine.PublicNumbers) if role == PROVIDER else (machine.OpenedShare,)
     total = "how many columns are not constant" if p.standardize else "the total variance"
-    exact = "" if p.epsilon is not None else "; with a double's digits, about 2^-52 of the total"
+    exact = "" if p.epsilon is not None else "; exact to about 16 digits"
     said = [
-        Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds),
-        Disclosure(role, spectrum_words(p) + exact, kinds),
+        Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds, VARIANCES),
+        Disclosure(role, spectrum_words(p) + exact, kinds, (*VARIANCES, "certificate")),
     ]
     if p.retries:
         said.append(
             Disclosure(
-                role, "whether the first try was refused by its certificate: one bit, and its Ritz values"
+                role,
+                "if the first try turns out not to be accurate enough and is repeated: that it was, and its "
+                "approximate eigenvalues",
             )
         )
     return said
@@ -175,13 +192,15 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
 
 def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
-    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", ", noisy")
+    mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", NOISY)
     whose = "the rows that all islands have in common" if study.partition == VERTICAL else "its own rows"
     components = f"the principal components, and their product with {mean}"
     if p.standardize:
         components = "the principal components of the standardised columns; a column of zeros is constant"
     bits = bits_of(p)
-    precise = "" if bits is None else f" (to {bits} bits after the point; noise covers what is finer)"
+    precise = (
+        "" if bits is None else f" (to {bits} binary digits after the point; noise covers what is finer)"
+    )
     for output, words, kinds in (
         ("components", components + precise, (machine.ReleasedShare,)),
         ("scores", f"the projections of {whose}{precise}", (machine.ReleasedShare,)),
@@ -206,7 +225,7 @@ def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     if k is not None and columns is not None and k < len(columns) - 1:
         return []
     if columns is not None and k == len(columns) - 1:
-        words = f"all components but one give, with their variances and the total, {_matrix(p)}"
+        words = f"from all components but one, their variances and the total, it can work out {_matrix(p)}"
     elif k is None or columns is not None:
         words = f"all components {_inverted(p)}"
     else:
@@ -263,8 +282,8 @@ def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "all providers but one, with the coordinator: the power of two that the last island's own "
-                f"values do not exceed{of}",
+                "all providers but one, if they work together with the coordinator, can work out the power "
+                f"of two that the last island's own values do not exceed{of}",
             )
         )
     return said
@@ -300,8 +319,8 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = [
         Disclosure(
             PROVIDER,
-            "an island of one row is disclosed up to signs by the spectrum; islands with fewer than "
-            f"{few} are reported",
+            "the eigenvalues show an island that has a single row, up to the signs of its values; islands "
+            f"with fewer than {few} are named in a warning",
         ),
     ]
     if score_owners(study):

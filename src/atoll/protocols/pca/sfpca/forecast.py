@@ -8,8 +8,10 @@ from typing import NamedTuple
 from atoll.protocols.base import Circumstances, Expectation, Forecast
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.parameters import (
+    MAX_AUTO,
     MAX_DIRECT,
     SFPCAParameters,
+    StudyLinks,
     decide,
     direct_shows_no_more,
 )
@@ -47,6 +49,7 @@ class Course(NamedTuple):
 def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]:
     """What the run will take, by the rates of this machine."""
     p, rates = study.read_parameters(SFPCAParameters), tables.current()
+    given = _on_the_studys_links(given, p.links)
     d = given.columns
     k, tries = decide(p, joint_rows(study, given.rows) if given.rows else None, d)
     rows = given.rows or (assumed_rows(d),) * len(study.who(PROVIDER))
@@ -66,6 +69,12 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
         tuple(_course(study, p, tries, taken, given, shape, rates)),
         tuple(_assumed(given, rows, rates)),
     )
+
+
+def _on_the_studys_links(given: Circumstances, links: StudyLinks) -> Circumstances:
+    """The study's links, unless somebody asks for others."""
+    usual = Circumstances(given.columns, given.rows)
+    return given if given != usual else usual._replace(latency=links.seconds, bandwidth=links.bytes_a_second)
 
 
 def _memory(used: int) -> int:
@@ -129,9 +138,19 @@ def _reason(p: SFPCAParameters, k: int, m: int) -> str:
         return f"the study asks for recipe={p.recipe!r}"
     if p.whole_spectrum:
         return f"all components are asked for, and with them all {m} eigenvalues"
+    fewer = f"it opens {ritz} numbers of the spectrum where direct would open all {m}"
+    if p.spectrum == "ritz":
+        return f"{fewer}, which spectrum = 'ritz' forbids"
     if direct_shows_no_more(k, m):
         return f"it opens all {m} eigenvalues where strict would open {ritz}, and is exact"
-    return f"it opens {ritz} numbers of the spectrum where direct would open all {m}"
+    if m <= p.direct_limit:
+        return (
+            f"up to {p.direct_limit} columns the study takes it, as the faster one on {p.links.words()}; "
+            f"it is exact, and opens all {m} eigenvalues where strict would open {ritz} (spectrum = 'ritz' "
+            "forbids that)"
+        )
+    beyond = f"; on {p.links.words()} the study takes direct up to {p.direct_limit} columns"
+    return fewer + beyond if m <= MAX_AUTO else fewer
 
 
 def _assumed(given: Circumstances, rows: Sequence[int], rates: Rates) -> list[str]:

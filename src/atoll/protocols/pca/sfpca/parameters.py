@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from atoll.errors import ParameterError, StudyError, one_of
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
+from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.protocols.private_options import PrivateParameters
 from atoll.secret_matrices.machine import EVERY_PRECISION, Precision
 from atoll.study.model import DEFAULT_SUM, Study
@@ -22,6 +25,8 @@ RECIPES = ("auto", "strict", "direct", "fast", "accurate")
 PRIVATE_RECIPES = ("auto", "direct")
 DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
+MAX_AUTO = 128
+"""Columns up to which recipe = "auto" may take direct because it is faster."""
 MAX_DIRECT = 256
 """Columns beyond which secret rotations of the whole covariance take minutes."""
 MAX_STANDARDISED = 1024
@@ -29,12 +34,33 @@ MAX_STANDARDISED = 1024
 MAX_PROVIDERS = 50
 
 
+class StudyLinks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Links between every two parties, as the study takes them to be: ``latency`` in milliseconds one way,
+    ``bandwidth`` in Mbit/s. Agreed, not measured: what is opened may rest on them."""
+
+    latency: float = 20.0
+    bandwidth: float = 1000.0
+
+    @property
+    def seconds(self) -> float:
+        return self.latency / 1000
+
+    @property
+    def bytes_a_second(self) -> float:
+        return self.bandwidth * 125_000
+
+    def words(self) -> str:
+        return f"links of {self.latency:g} ms and {self.bandwidth:,g} Mbit/s"
+
+
 class SFPCAParameters(PrivateParameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
     (low, high) for each column; ``retry``: whether a refused result may be computed once more;
     ``standardize``: divide columns by their joint standard deviations, which nobody learns; ``digits``:
     bits of components, offset and scores that are released, or "full"; ``accept_determined``: release
-    what says the second moments (:mod:`digits`).
+    what says the second moments (:mod:`digits`); ``spectrum``: "ritz" forbids recipes that open all
+    eigenvalues; ``links``: between the parties; ``direct_up_to``: columns up to which "auto" takes direct,
+    which the planner fills in from the links (:mod:`settled`) before anybody approves the study.
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
     the length at which rows are cut, may be given in place of ``bounds`` or beside them. Numbers of
@@ -51,11 +77,34 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     columns: tuple[str, ...] | None = None
     digits: int | Literal["full"] | None = None
     accept_determined: bool = False
+    spectrum: Literal["auto", "ritz"] = "auto"
+    links: StudyLinks = StudyLinks()
+    direct_up_to: int | None = None
+
+    @property
+    def direct_limit(self) -> int:
+        """Columns up to which "auto" takes direct; unsettled, those where strict saves nothing."""
+        if self.spectrum == "ritz":
+            return 0
+        if self.direct_up_to is not None:
+            return self.direct_up_to
+        return 0 if self.n_components is None else self.n_components + DIRECT_MARGIN
+
+    @property
+    def opens_all_eigenvalues(self) -> bool | None:
+        """Whether direct is what runs; None where that rests on the number of columns."""
+        if self.recipe == "direct" or self.epsilon is not None:
+            return True
+        if self.recipe != "auto" or self.spectrum == "ritz":
+            return False
+        if self.whole_spectrum:
+            return True
+        return None if self.columns is None else len(self.columns) <= self.direct_limit
 
     @property
     def retries(self) -> bool:
         """Whether a second, more accurate run may follow a refused one."""
-        iterates = self.recipe in ("strict", "fast") or (self.recipe == "auto" and not self.whole_spectrum)
+        iterates = self.recipe in ("strict", "fast", "auto") and not self.opens_all_eigenvalues
         return self.retry and self.epsilon is None and iterates
 
     @property
@@ -103,7 +152,8 @@ def _recipes(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
         )
     if p.epsilon is not None:
         return _private_attempt(m)
-    if p.recipe == "direct" or (p.recipe == "auto" and (p.whole_spectrum or direct_shows_no_more(k, m))):
+    _check_ritz(p, k, m)
+    if p.recipe == "direct" or (p.recipe == "auto" and (p.whole_spectrum or m <= p.direct_limit)):
         if m > MAX_DIRECT:
             what = "n_components=None (all)" if p.whole_spectrum else "recipe='direct'"
             raise ParameterError(
@@ -113,6 +163,18 @@ def _recipes(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
         return ("direct",)
     first = {"auto": "default", "strict": "default"}.get(p.recipe, p.recipe)
     return (first, "accurate") if p.retry and first != "accurate" else (first,)
+
+
+def _check_ritz(p: SFPCAParameters, k: int, m: int) -> None:
+    """As many Ritz values as columns are all eigenvalues."""
+    if p.spectrum == "ritz" and k + OVERSAMPLING >= m:
+        raise ParameterError(
+            f"spectrum='ritz' forbids opening all eigenvalues: {k} components of {m} columns open that many",
+            hint=f"fewer components than {m - OVERSAMPLING}, or leave spectrum out"
+            if m > OVERSAMPLING + 1
+            else "leave spectrum out: with so few columns nothing less is opened",
+            option="spectrum",
+        )
 
 
 def precisions_of(recipe: str, partition: str) -> tuple[Precision, ...]:
@@ -163,6 +225,7 @@ def check(study: Study) -> None:
         raise StudyError(
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
         )
+    _check_spectrum(p)
     if p.standardize:
         _check_standardised(study)
     if len(study.who("provider")) > MAX_PROVIDERS:
@@ -178,6 +241,29 @@ def check(study: Study) -> None:
         check_bounds(p.bounds)
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
+
+
+def _check_spectrum(p: SFPCAParameters) -> None:
+    if p.spectrum == "ritz" and (p.opens_all_eigenvalues or p.recipe == "direct" or p.whole_spectrum):
+        what = "n_components=None (all)" if p.whole_spectrum else "recipe='direct'"
+        what = what if p.epsilon is None else "an epsilon (noisy ones)"
+        raise StudyError(
+            f"spectrum='ritz' forbids opening all eigenvalues, which {what} does",
+            hint="leave one of the two out",
+            path=("parameters", "spectrum"),
+        )
+    if not (p.links.latency >= 0 and p.links.bandwidth > 0):
+        raise StudyError(
+            "links need a latency from 0 (ms) and a bandwidth above 0 (Mbit/s)",
+            hint="links = { latency = 20, bandwidth = 1000 }",
+            path=("parameters", "links"),
+        )
+    if p.direct_up_to is not None and not 0 <= p.direct_up_to <= MAX_DIRECT:
+        raise StudyError(
+            f"direct_up_to={p.direct_up_to} is not possible",
+            hint=f"columns, 0 to {MAX_DIRECT}; left out, the planner decides by the links",
+            path=("parameters", "direct_up_to"),
+        )
 
 
 def _check_shares(study: Study) -> None:

@@ -51,7 +51,7 @@ from atoll.secret_matrices.machine import Machine
 from atoll.secure_sums import SecureSum
 from atoll.study.model import Study
 
-_WITH_EPSILON = frozenset({"privacy", "n_components", "recipe", "retry", "bounds", "columns"})
+_WITH_EPSILON = frozenset({"privacy", "n_components", "recipe", "retry", "bounds", "columns", "links"})
 
 
 class Noisy(NamedTuple):
@@ -63,6 +63,9 @@ class Noisy(NamedTuple):
     """What one is worth in that matrix: variance (divisor n) in units of the data's range."""
     sigma: float
     """Of the noise, in the same units as the variance."""
+    rows: dp.Rows
+    centre: dp.Centre
+    """That everybody knows, with its noise."""
 
 
 class Prepared(NamedTuple):
@@ -109,6 +112,8 @@ def noisy_matrix(plan: dp.Plan, centre: dp.Centre, n: int) -> Noisy:
         exponent,
         2.0**exponent * dp.moment_unit(plan, centre) * per_row,
         dp.moment_deviation(plan, centre) * per_row,
+        plan.rows,
+        centre,
     )
 
 

@@ -66,6 +66,7 @@ from atoll.protocols.pca.sfpca.releases import (
     send_public,
     signs,
 )
+from atoll.protocols.pca.sfpca.settled import settle
 from atoll.protocols.pca.sfpca.timed import timed
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices import openings, roles
@@ -76,33 +77,28 @@ OUTPUTS = {
     "components": Output(
         ("components", "offset", "columns"),
         _EVERYONE,
-        PROVIDER,
         "the principal components, and (unless columns are standardised) the offset, components times mean, "
         "that projects new rows",
     ),
     "explained_variance": Output(
-        ("explained_variance", "total_variance", "noise_variance"),
+        ("explained_variance", "total_variance", "noise_variance", "noise"),
         _EVERYONE,
-        COORDINATOR,
         "how much variance each component explains, and the total",
     ),
-    "n_samples": Output(
-        ("n_samples", "islands", "rows"), _EVERYONE, COORDINATOR, "the number of rows of each island"
-    ),
+    "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"),
     "scores": Output(
         ("scores",),
         (PROVIDER,),
-        PROVIDER,
-        "every row's projection, to the row's owner only; where islands hold columns, to those named",
+        "every row's projection, to the row's owner only; where islands hold columns, to those named (signs "
+        "are random in every run, the same for all islands, unless components are released too)",
     ),
     "certificate": Output(
-        ("certificate",), _EVERYONE, COORDINATOR, "a bound on the error of the components, and its parts"
+        ("certificate",), _EVERYONE, "a bound on the error of the components, and its parts"
     ),
     # No value: a share is its holder's alone, never part of a result that may hold those of several roles.
     "encrypted": Output(
         (),
         (PROVIDER, COORDINATOR),
-        PROVIDER,
         "components and offset as one share for each provider and the coordinator, for a later step",
     ),
 }
@@ -296,7 +292,7 @@ async def _find(
         )
         try:
             found = await steps.find(machine, inputs, public.k, recipe, public.noisy)  # Alg 1, l.2-7
-            digits.check_rank(study, public, found)
+            digits.check_spectrum(study, public, found)
             return recipe, machine, digits.smudged(machine, p, found)
         except CertificateRefused:
             # What was opened said so: was it what everybody's shares make?
@@ -337,6 +333,8 @@ PROTOCOL = Protocol(
     expect=expect,
     forecast=forecast,
     check=_check,
+    settle=settle,
+    version=2,
     privacy=private.terms,
     determines=digits.determines,
     timed=timed,

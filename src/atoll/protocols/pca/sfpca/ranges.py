@@ -157,8 +157,9 @@ def exceeded(table: Chosen, seed: bytes, *, by_column: bool = False) -> Limbs:
     columns = table.largest()
     largest = (columns if by_column else columns.max(keepdims=True)).reshape(-1, 1)
     if largest.max() > 2.0 ** LEVELS[-1]:
+        column = table.columns[int(np.argmax(columns))]
         raise RangeOverflow(
-            f"{table.island.name}: a value exceeds 2^{LEVELS[-1]}; no number was sent",
+            f"{table.island.name}: column {column!r} has a value beyond 2^{LEVELS[-1]}; no number was sent",
             hint="give the study bounds, or other units",
         )
     above = (largest > 2.0 ** np.array(LEVELS, dtype=np.float64)).ravel()

@@ -11,6 +11,7 @@ import numpy as np
 from atoll.data.island import Matrix
 from atoll.network import Network
 from atoll.privacy.dp_moments import deflate
+from atoll.privacy.noise_statement import NoiseStatement, state
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.decompose import deterministic_signs
 from atoll.protocols.pca.released import PROVIDER, SampleCount, Variances, named
@@ -39,7 +40,15 @@ def variances(found: Found, public: Public) -> Variances:
     explained = values[: public.k]
     total = max(found.total_variance * unit, float(explained.sum()))
     rest = min(public.n, len(public.columns)) - public.k
-    return Variances(explained, total, max(0.0, total - float(explained.sum())) / rest if rest else 0.0)
+    left = max(0.0, total - float(explained.sum())) / rest if rest else 0.0
+    return Variances(explained, total, left, _noise(found, public))
+
+
+def _noise(found: Found, public: Public) -> NoiseStatement | None:
+    """From the spectrum that everybody saw; whoever states it does not have the components."""
+    if public.noisy is None:
+        return None
+    return state(found.values, public.noisy.sigma, public.k, public.noisy.rows, public.noisy.centre)
 
 
 def certified(recipe: str, certificate: Certificate) -> Certified:

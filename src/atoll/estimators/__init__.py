@@ -7,5 +7,6 @@
 - :mod:`privacy_options`: options of differential privacy, and the ledger
 - :mod:`encrypted_model`: components that stay encrypted
 - :mod:`pca`: ``atoll.PCA``
+- :mod:`learning`: ``atoll.GLM``, ``atoll.describe`` and others that learn by secure sums
 - :mod:`summation`: ``atoll.secure_sum``
 """

@@ -122,6 +122,14 @@ def test_blocks_without_a_complete_row_add_nothing(monkeypatch: pytest.MonkeyPat
     assert clusters.result_["fit"]["counts"].sum() == 170
 
 
+def test_a_row_without_a_class_is_left_out() -> None:
+    frame = of_words()
+    frame.loc[[3, 150], "ill"] = None
+    model = atoll.LogisticRegression(categorical=["sex", "site"], missing="drop")
+    model.fit({"a": frame[:100], "b": frame[100:]}, target="ill")
+    assert (model.n_samples_, model.n_dropped_) == (238, 2)
+
+
 def test_weights_count_rows_as_scikit_learn_does() -> None:
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(rng.normal(size=(150, 3)), columns=["a", "b", "c"])

@@ -34,13 +34,20 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
 
     # Options that every estimator has; subclasses name them in their own __init__, as scikit-learn asks.
     secure_sum: str
-    dropouts: int
     key: str
     mix: Any
     engine: Any
     columns: Any
     categorical: Any
     missing: str
+    dropouts = 0
+    """Nobody can leave: all sums are over the same rows."""
+
+    def _take(self, options: Mapping[str, Any]) -> None:
+        """Options as they were given: the locals of __init__."""
+        for name, value in options.items():
+            if name != "self":
+                setattr(self, name, value)
 
     def _fit(self, islands: Any, y: Any, target: str | None) -> Run:
         """Build the study, run it, and keep what it says of rows and columns."""

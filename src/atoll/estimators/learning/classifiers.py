@@ -69,23 +69,11 @@ class LogisticRegression(_Classifier):
         max_iter: int = 200,
         tol: float = 1e-16,
         secure_sum: str = "shares",
-        dropouts: int = 0,
         key: str = "collective",
         mix: Any = None,
         engine: Any = None,
     ) -> None:
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.columns = columns
-        self.categorical = categorical
-        self.missing = missing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.engine = engine
+        self._take(locals())
 
     def _parameters(self) -> dict[str, Any]:
         said = {"loss": "logistic", "fit_intercept": bool(self.fit_intercept)}
@@ -123,25 +111,11 @@ class LinearSVC(_Classifier):
         max_iter: int = 1000,
         tol: float = 1e-16,
         secure_sum: str = "shares",
-        dropouts: int = 0,
         key: str = "collective",
         mix: Any = None,
         engine: Any = None,
     ) -> None:
-        self.C = C
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.columns = columns
-        self.categorical = categorical
-        self.missing = missing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.engine = engine
+        self._take(locals())
 
     def _parameters(self) -> dict[str, Any]:
         return {

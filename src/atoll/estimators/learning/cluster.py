@@ -40,24 +40,12 @@ class KMeans(ClusterMixin, TransformerMixin, RowsEstimator):  # type: ignore[mis
         columns: Any = None,
         missing: str = "refuse",
         secure_sum: str = "shares",
-        dropouts: int = 0,
         key: str = "collective",
         mix: Any = None,
         random_state: int | None = None,
         engine: Any = None,
     ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.columns = columns
-        self.missing = missing
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.random_state = random_state
-        self.engine = engine
+        self._take(locals())
 
     categorical = ()
 

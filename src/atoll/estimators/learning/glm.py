@@ -55,26 +55,11 @@ class GLM(RowsEstimator):
         max_iter: int = 100,
         tol: float = 1e-8,
         secure_sum: str = "shares",
-        dropouts: int = 0,
         key: str = "collective",
         mix: Any = None,
         engine: Any = None,
     ) -> None:
-        self.family = family
-        self.link = link
-        self.fit_intercept = fit_intercept
-        self.columns = columns
-        self.categorical = categorical
-        self.offset = offset
-        self.weights = weights
-        self.missing = missing
-        self.max_iter = max_iter
-        self.tol = tol
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.engine = engine
+        self._take(locals())
 
     def fit(self, islands: Any, y: Any = None, *, target: str | None = None) -> GLM:
         """Fit the joint model: a list of tables with a list of targets, or tables with a target column."""

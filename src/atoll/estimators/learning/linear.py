@@ -62,83 +62,41 @@ class LinearRegression(_LeastSquares):
         categorical: Any = (),
         missing: str = "refuse",
         secure_sum: str = "shares",
-        dropouts: int = 0,
         key: str = "collective",
         mix: Any = None,
         engine: Any = None,
     ) -> None:
-        self.fit_intercept = fit_intercept
-        self.columns = columns
-        self.categorical = categorical
-        self.missing = missing
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.engine = engine
+        self._take(locals())
 
     def summary(self) -> Summary:
         """Estimates with standard errors, t, p and intervals, as R or statsmodels print them."""
         return Summary.of(self.result_)
 
 
-class Ridge(_LeastSquares):
+class _Penalised(_LeastSquares):
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        columns: Any = None,
+        fit_intercept: bool = True,
+        categorical: Any = (),
+        missing: str = "refuse",
+        secure_sum: str = "shares",
+        key: str = "collective",
+        mix: Any = None,
+        engine: Any = None,
+    ) -> None:
+        self._take(locals())
+
+
+class Ridge(_Penalised):
     """Least squares with ``alpha`` times the squared coefficients, as scikit-learn's Ridge."""
 
     penalty = "l2"
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        columns: Any = None,
-        categorical: Any = (),
-        missing: str = "refuse",
-        secure_sum: str = "shares",
-        dropouts: int = 0,
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.columns = columns
-        self.categorical = categorical
-        self.missing = missing
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.engine = engine
 
-
-class Lasso(_LeastSquares):
+class Lasso(_Penalised):
     """Least squares with ``alpha`` times the absolute coefficients, as scikit-learn's Lasso."""
 
     penalty = "l1"
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        columns: Any = None,
-        categorical: Any = (),
-        missing: str = "refuse",
-        secure_sum: str = "shares",
-        dropouts: int = 0,
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.columns = columns
-        self.categorical = categorical
-        self.missing = missing
-        self.secure_sum = secure_sum
-        self.dropouts = dropouts
-        self.key = key
-        self.mix = mix
-        self.engine = engine

@@ -5,6 +5,7 @@
 - :mod:`records`: what a role drew, kept or played back
 - :mod:`engine`: what an engine is
 - :mod:`local`: the engine that runs all roles in this process
+- :mod:`nats`: runs across machines
 - :mod:`engines`: the engines by name
 - :mod:`replay`: one role again, from its record and its inbox
 - :mod:`result`: what a study released, and the file that holds it

@@ -1,6 +1,14 @@
 """Runs across machines, over NATS: parties, the hub between them, and what survives a crash of either.
 
 - :mod:`carrier`: what moves sealed frames between parties, and promises nothing else; one in this process
+- :mod:`connection`: one connection to a hub: TLS, a login by key, errors that say what to do
+- :mod:`subjects`: what is called how on the hub, and what a party asks of the hub's agent
+- :mod:`nats_carrier`: the carrier over NATS: frames through a hub, for as long as it takes
+- :mod:`certificates`: the hub's own authority, and what it signs
+- :mod:`hub_config`: what a hub knows, and the server's configuration that follows from it
+- :mod:`agent`: makes and opens inboxes, redeems invitations
+- :mod:`invitations`: one string that lets one site join a hub, once
+- :mod:`hub`: made once, run by its server and agent, changed while it runs
 - :mod:`site`: one site's folder: keys, partners, proposals, runs
 - :mod:`starts`: how a run starts: a signed proposal, an approval from every party
 - :mod:`policy`: which studies a site takes part in

@@ -19,7 +19,7 @@ import random
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -76,7 +76,7 @@ class Carrier(ABC):
         """Hand a frame over. Waits while the hub is away or behind; says nothing about its arrival."""
 
     @abstractmethod
-    def frames(self, topic: str) -> AsyncIterator[Arrived]:
+    def frames(self, topic: str) -> AsyncGenerator[Arrived, None]:
         """Everything of a topic that was not forgotten, from its oldest frame, and whatever comes later.
 
         One iteration per topic at a time. It goes on over lost connections and restarts of the hub, and may
@@ -320,7 +320,7 @@ class MemoryCarrier(Carrier):
         if not self._hub.is_cut(self._me):
             self._hub.put(self._me, to, topic, frame)
 
-    async def frames(self, topic: str) -> AsyncIterator[Arrived]:
+    async def frames(self, topic: str) -> AsyncGenerator[Arrived, None]:
         check_topic(topic)
         self._check_open()
         loop, changed, position = asyncio.get_running_loop(), asyncio.Event(), 0

@@ -1,0 +1,136 @@
+"""Runs across machines without machines: every party in threads of its own, over a hub in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from atoll import randomness
+from atoll.crypto.identity import Identity
+from atoll.protocols.base import Protocol, resolve
+from atoll.protocols.own import Own
+from atoll.runtime.engine import Engine, Outcome, Progress
+from atoll.runtime.nats.carrier import Carrier, MemoryHub
+from atoll.runtime.nats.link import Timing
+from atoll.runtime.nats.party import PartyOutcome, run_party
+from atoll.runtime.nats.starts import RunStart, approve, begin, propose
+from atoll.runtime.transcript import Transcript
+from atoll.study.model import Study
+
+QUICK = Timing(deadline=30.0, beat=0.5, ask=0.1, grace=0.05, linger=10.0, group=0.0005)
+"""For machines that are all one."""
+
+
+@cache
+def identity_of(party: str) -> Identity:
+    """The same for a name throughout the tests."""
+    return Identity(randomness.derive(bytes(32), "test identity", party))
+
+
+def pinned(study: Study) -> Study:
+    """The study with a fingerprint for every party."""
+    parties = [structs.replace(p, fingerprint=identity_of(p.name).fingerprint) for p in study.parties]
+    return structs.replace(study, parties=tuple(parties))
+
+
+def starts_of(study: Study) -> dict[str, RunStart]:
+    """What every party has when all have approved."""
+    identities = {party.name: identity_of(party.name) for party in study.parties}
+    proposed = propose(next(iter(identities.values())), study, "a test")
+    given = {name: approve(identity, proposed) for name, identity in identities.items()}
+    approvals = {name: one for name, (one, _) in given.items()}
+    return {
+        name: begin(identity, proposed, approvals, given[name][1]) for name, identity in identities.items()
+    }
+
+
+Carriers = Callable[[str], Carrier]
+"""A carrier for a party's fingerprint."""
+
+
+class ThreadedParties(Engine):
+    """Runs whole studies with one :func:`run_party` for each party, in a thread each."""
+
+    def __init__(
+        self,
+        carriers: Carriers | None = None,
+        *,
+        folder: Path | None = None,
+        timing: Timing = QUICK,
+        durable: bool = False,
+        **options: Any,
+    ) -> None:
+        self._carriers = carriers or MemoryHub().carrier
+        self._folder = folder
+        self._timing = timing
+        self._durable = durable
+        self._options = options
+        self.starts: dict[str, RunStart] = {}
+        self.outcomes: dict[str, PartyOutcome] = {}
+        self.errors: dict[str, BaseException] = {}
+
+    def run(
+        self,
+        protocol: Protocol,
+        study: Study,
+        own: Mapping[str, Own],
+        *,
+        progress: Progress | None = None,
+    ) -> Outcome:
+        self.starts = starts_of(pinned(resolve(protocol, study)))
+        with tempfile.TemporaryDirectory() as made:
+            self.go_on(protocol, own, self._folder or Path(made), progress)
+        if self.errors:
+            raise next(iter(self.errors.values()))
+        return self._joined()
+
+    def go_on(
+        self, protocol: Protocol, own: Mapping[str, Own], folder: Path, progress: Progress | None = None
+    ) -> None:
+        """Every party from its folder."""
+        self.outcomes, self.errors = {}, {}
+        lock = threading.Lock()
+
+        def one(name: str) -> None:
+            start = self.starts[name]
+            try:
+                outcome = asyncio.run(
+                    run_party(
+                        start,
+                        own.get(name, Own()),
+                        folder / name.replace("/", "_"),
+                        lambda: self._carriers(start.fingerprint(name)),
+                        deadline=self._timing.deadline,
+                        timing=self._timing,
+                        protocol=protocol,
+                        durable=self._durable,
+                        progress=progress,
+                        **self._options,
+                    )
+                )
+                with lock:
+                    self.outcomes[name] = outcome
+            except BaseException as error:
+                with lock:
+                    self.errors[name] = error
+
+        with ThreadPoolExecutor(len(self.starts)) as threads:
+            list(threads.map(one, self.starts))
+
+    def _joined(self) -> Outcome:
+        learned = {a: value for outcome in self.outcomes.values() for a, value in outcome.learned.items()}
+        transcript = Transcript()
+        for outcome in self.outcomes.values():
+            transcript.roles |= outcome.transcript.roles
+            transcript.rounds = max(transcript.rounds, outcome.transcript.rounds)
+            for kind, count in outcome.transcript.kinds.items():
+                transcript.kinds[kind] = transcript.kinds.get(kind, 0) + count
+        return Outcome(learned, transcript)

@@ -105,7 +105,10 @@ class Deadlock(RunError):
 
 
 class PartyLeft(RunError):
-    """A party left the run and the protocol cannot go on without it."""
+    """A party left the run and the protocol cannot go on without it. ``missing``: whom nobody heard any
+    more."""
+
+    missing: tuple[str, ...] = ()
 
 
 class ResumeRefused(RunError):

@@ -19,8 +19,8 @@ from atoll.protocols.base import Protocol, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Outcome, Progress
 from atoll.runtime.nats.carrier import Carrier, MemoryHub
-from atoll.runtime.nats.link import Timing
 from atoll.runtime.nats.party import PartyOutcome, run_party
+from atoll.runtime.nats.sending import Timing
 from atoll.runtime.nats.starts import RunStart, approve, begin, propose
 from atoll.runtime.transcript import Transcript
 from atoll.study.model import Study

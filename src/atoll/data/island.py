@@ -189,7 +189,8 @@ class Island:
         return Chosen(self, tuple(columns))
 
     def digest(self) -> str:
-        """Tells whether the table has changed: of all columns, values and the capacity. For its owner alone."""
+        """Tells whether the table has changed: of all columns, values and the capacity. For its owner
+        alone."""
         mac = hashlib.sha256(repr((self.columns, self.n_rows, self.capacity)).encode())
         for column in self.columns:
             values = self._column(column)

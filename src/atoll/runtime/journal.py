@@ -1,18 +1,19 @@
 """A party's journal of one run: enough to go on after a crash, and to notice that it may not.
 
 Two files that only grow. The *small* one holds, in order, what was drawn, the digests of what was sent and
-received, who left, and what others acknowledged. The *bulk* one holds what was received. A role is a function of
-its study, its table, its draws and its inbox, so nothing that it sends need be kept: it is sent again by running
-the role again.
+received, who left, and what others acknowledged. The *bulk* one holds what was received. A role is a function
+of its study, its table, its draws and its inbox, so nothing that it sends need be kept: it is sent again by
+running the role again.
 
 Order is what makes it safe. An entry is on disk (:meth:`Journal.sync`) before anything that follows from it
-leaves, and a received message is on disk (:meth:`Journal.sync_bulk`) before it is acknowledged. A message whose
-entry is on disk but whose bytes are not is *hollow*: its sender still has it, and its place in the inbox is kept.
+leaves, and a received message is on disk (:meth:`Journal.sync_bulk`) before it is acknowledged. A message
+whose entry is on disk but whose bytes are not is *hollow*: its sender still has it, and its place in the
+inbox is kept.
 
-Both files are sealed. The key is the run's own, wrapped by a key of the identity in a third file; destroying that
-file (:func:`erase`) destroys the journal. Every start has a key of its own, from a random name that stands in the
-file: a journal that was cut short by a power failure, or restored from a backup, never seals two texts under one
-nonce.
+Both files are sealed. The key is the run's own, wrapped by a key of the identity in a third file; destroying
+that file (:func:`erase`) destroys the journal. Every start has a key of its own, from a random name that
+stands in the file: a journal that was cut short by a power failure, or restored from a backup, never seals
+two texts under one nonce.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Sent(Entry, frozen=True, tag=2):
 
 
 class Piece(NamedTuple):
-    """Where a piece of a payload lies in the bulk file: the start's number, its place, its length unsealed."""
+    """Where a piece of a payload lies in the bulk file: the start's number, its place, its length
+    unsealed."""
 
     boot: int
     offset: int
@@ -151,19 +153,25 @@ class Aborted(Entry, frozen=True, tag=10):
 
 
 Entries = Header | Draw | Sent | Got | Gone | Acked | PeerBoot | Kept | Finished | PeerDone | Aborted
-_decoder = msgspec.msgpack.Decoder(Entries)
+_decoder: msgspec.msgpack.Decoder[Entries] = msgspec.msgpack.Decoder(Entries)
 _encoder = msgspec.msgpack.Encoder()
 
 
 class Journal:
     """Both files of one party, for one process at a time.
 
-    ``entries``: what earlier starts wrote. ``boot``: the random name of this start; ``number``: its place among
-    all starts, from 1. All methods may be called from any thread.
+    ``entries``: what earlier starts wrote. ``boot``: the random name of this start; ``number``: its place
+    among all starts, from 1. All methods may be called from any thread.
     """
 
     def __init__(
-        self, folder: Path, wrapping: bytes, header: Header, *, durable: bool = True, probe: Probe | None = None
+        self,
+        folder: Path,
+        wrapping: bytes,
+        header: Header,
+        *,
+        durable: bool = True,
+        probe: Probe | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
@@ -173,6 +181,7 @@ class Journal:
         self._syncing = threading.Lock()
         self._syncing_bulk = threading.Lock()
         self._loading = threading.Lock()
+        self._end = self._synced = 0
         self._held = _locked(folder)
         try:
             self._key = _run_key(folder, wrapping)
@@ -273,14 +282,17 @@ class Journal:
         for name, what, hint in _MUST_STAY:
             if getattr(was, name) != getattr(header, name):
                 raise ResumeRefused(f"the journal in {self.folder} {what}", hint=hint)
-        changed = [k for k in {**was.versions, **header.versions} if was.versions.get(k) != header.versions.get(k)]
+        changed = [
+            k for k in {**was.versions, **header.versions} if was.versions.get(k) != header.versions.get(k)
+        ]
         if changed:
             said = ", ".join(
-                f"{name} was {was.versions.get(name)}, is {header.versions.get(name)}" for name in sorted(changed)
+                f"{name} was {was.versions.get(name)}, is {header.versions.get(name)}"
+                for name in sorted(changed)
             )
             raise ResumeRefused(
                 f"the run began with other software: {said}",
-                hint="the same rows could give other bytes: go on with what it began with, or start a new run",
+                hint="the same rows could give other bytes: go on with that software, or start anew",
             )
 
     def _derived(self, name: str, boot: bytes) -> bytes:
@@ -464,5 +476,6 @@ def _sync_folder(folder: Path) -> None:
 
 def _damaged(folder: Path) -> ResumeRefused:
     return ResumeRefused(
-        f"the journal in {folder} is damaged", hint="restore the run's folder from a backup, or start a new run"
+        f"the journal in {folder} is damaged",
+        hint="restore the run's folder from a backup, or start a new run",
     )

@@ -1,13 +1,13 @@
 """What one party knows of another in a run: the lanes between their roles, starts, acknowledgements.
 
-A *lane* goes from one role to another; its messages are counted from 1. The sender of a lane keeps a message until
-it is acknowledged; the receiver takes messages in order and once, puts parts together on disk, and acknowledges
-what is on disk. Nothing here waits or moves bytes: that is the link's work.
+A *lane* goes from one role to another; its messages are counted from 1. The sender of a lane keeps a message
+until it is acknowledged; the receiver takes messages in order and once, puts parts together on disk, and
+acknowledges what is on disk. Nothing here waits or moves bytes: that is the link's work.
 
 Every start of a node has a random name and a number. A party that starts asks all others what they know of it
-before it draws or sends anything (:meth:`Peer.check_answer`): if somebody has more than its own journal knows of,
-the journal is old, and it stops. Frames of an earlier start are ignored, unless they could not have come from it:
-then two nodes act as one party, and the run ends.
+before it draws or sends anything (:meth:`Peer.check_answer`): if somebody has more than its own journal knows
+of, the journal is old, and it stops. Frames of an earlier start are ignored, unless they could not have come
+from it: then two nodes act as one party, and the run ends.
 """
 
 from __future__ import annotations
@@ -134,7 +134,9 @@ class Incoming:
     @property
     def pending(self) -> int:
         """Bytes that wait for the rest of their message, or for an earlier one."""
-        return sum(one.total for one in self.parts.values()) + sum(one.total for one, _ in self.ready.values())
+        return sum(one.total for one in self.parts.values()) + sum(
+            one.total for one, _ in self.ready.values()
+        )
 
     def known(self, seq: int) -> bytes | None:
         """The digest of a message that has been announced, wholly or in part."""
@@ -186,7 +188,9 @@ class Incoming:
 class Peer:
     """Another party of the run."""
 
-    def __init__(self, place: int, name: str, fingerprint: str, mine: Sequence[int], its: Sequence[int]) -> None:
+    def __init__(
+        self, place: int, name: str, fingerprint: str, mine: Sequence[int], its: Sequence[int]
+    ) -> None:
         self.place = place
         self.name = name
         self.fingerprint = fingerprint
@@ -261,7 +265,11 @@ class Peer:
         later = status.peer_number >= number and status.peer_boot != boot
         if not (ahead or lost or later):
             return
-        what = "has messages that this journal never sent" if ahead else "had messages acknowledged that are not here"
+        what = (
+            "has messages that this journal never sent"
+            if ahead
+            else "had messages acknowledged that are not here"
+        )
         what = what if ahead or lost else "knows of a later start of this party"
         raise ResumeRefused(
             f"the journal is an old one: {self.name} {what}",
@@ -279,7 +287,7 @@ class Peer:
             self.old[self.boot] = sent
         while len(self.old) > _KNOWN_BOOTS:
             self.old.pop(next(iter(self.old)))
-        self.number, self.boot, self.latest = number, boot, 0
+        self.number, self.boot, self.latest, self.waits = number, boot, 0, False
 
     def check_frame(self, head: Head) -> bool:
         """Whether a data frame counts; an error where it cannot be of one party with one journal."""

@@ -1,8 +1,8 @@
 """Keys of one run: one for every pair of parties, one direction and one start of the sender's node.
 
 A pair's secret is the agreement of the two keys that their approvals named for this run alone. The key that a
-party seals frames with also follows from a random name that its node draws at every start (its *boot*). So a node
-that was restored from a backup, or runs twice, never seals two frames under one key and nonce.
+party seals frames with also follows from a random name that its node draws at every start (its *boot*). So a
+node that was restored from a backup, or runs twice, never seals two frames under one key and nonce.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The network and the record of one role that runs across machines.
 
-What reaches the role is fed to its inbox one event at a time, in the order that the journal has, and only when the
-role asks for more than the inbox holds. After a crash the same events are fed in the same way, from the journal:
-the role cannot tell, and does the same again.
+What reaches the role is fed to its inbox one event at a time, in the order that the journal has, and only
+when the role asks for more than the inbox holds. After a crash the same events are fed in the same way, from
+the journal: the role cannot tell, and does the same again.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ M = TypeVar("M", bound=Message)
 _UNCHECKED: Final = 1 << 22
 """Bytes that a role may hand over before it looks whether there is room."""
 _BIG: Final = 1 << 18
+_TELL_SECONDS: Final = 0.1
+"""Between two reports of progress."""
 
 
 class Tap:
@@ -86,7 +88,7 @@ class JournalRecord(Record):
                 if self._sendings[self._sent] != (to, digest):
                     raise ResumeRefused(
                         f"what would be sent to {to} is not what was sent before the restart",
-                        hint="the rows, the programs or the machine have changed: bring them back, or start a new run",
+                        hint="rows, software or machine have changed: bring them back, or start a new run",
                     )
             else:
                 self._refuse_after_the_end("sends")
@@ -101,7 +103,7 @@ class JournalRecord(Record):
         if self._state.finished:
             raise ResumeRefused(
                 f"the run is over, but its role now {what}",
-                hint="the rows, the programs or the machine have changed; the result of the first time stands",
+                hint="rows, software or machine have changed; the result of the first time stands",
             )
 
 
@@ -134,6 +136,8 @@ class NatsNetwork(Network):
         self._seq: Counter[Address] = Counter()
         self._common: tuple[Message, bytes, bytes] | None = None
         self._unchecked = 0
+        self._told = 0.0
+        self.ended = False
         self.waits_for = ""
         """What the role waits for, in words; empty while it works."""
         for happening in state.happened[state.places[me]]:
@@ -223,9 +227,9 @@ class NatsNetwork(Network):
         self._tell(kind)
         lane = self._state.places[self.me], self._state.places[to]
         self._link.send(lane, self._seq[to], Payload(data, digest, depth, self.record.lsn))
-        await self._make_room(to, len(data))
+        await self._make_room(len(data))
 
-    async def _make_room(self, to: Address, size: int) -> None:
+    async def _make_room(self, size: int) -> None:
         """Wait while too much of what was sent is not yet acknowledged."""
         self._unchecked += size
         if self._unchecked > _UNCHECKED:
@@ -256,5 +260,7 @@ class NatsNetwork(Network):
         return result
 
     def _tell(self, what: str) -> None:
-        if self._progress is not None:
+        now = time.monotonic()
+        if self._progress is not None and now > self._told + _TELL_SECONDS:
+            self._told = now
             self._progress(f"{self.me}: {what}", self._transcript)

@@ -1,8 +1,10 @@
-"""One party's part of a run across machines: all its roles, in this process, from its journal if there is one."""
+"""One party's part of a run across machines: all its roles, in this process, from its journal if there is
+one."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import platform
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,15 +16,16 @@ import numpy as np
 
 from atoll import __version__, secure_sums
 from atoll.codec import Decoder, Message
-from atoll.errors import AtollError, ResumeRefused, RoleFailed, RunError
+from atoll.errors import AtollError, PartyLeft, ResumeRefused, RoleFailed, RunError
 from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Progress
 from atoll.runtime.journal import FORMAT, Header, Journal, Probe
 from atoll.runtime.nats.keys import RunKeys
-from atoll.runtime.nats.link import CarrierFactory, Judge, Link, Timing
+from atoll.runtime.nats.link import CarrierFactory, Link
 from atoll.runtime.nats.network import NatsNetwork, Tap
+from atoll.runtime.nats.sending import Judge, Timing
 from atoll.runtime.nats.starts import RunStart
 from atoll.runtime.nats.state import RunState
 from atoll.runtime.transcript import Transcript
@@ -64,15 +67,18 @@ async def run_party(
 ) -> PartyOutcome:
     """Run all roles of ``start.me`` to their end, going on from the journal in ``folder`` if there is one.
 
-    ``deadline``: seconds for which another party may be silent. ``durable=False`` leaves syncs out: a power failure
-    may then lose the run, a crash of the process does not. ``probe`` is for tests: it is told of every point at which
-    a crash would matter. Errors: :class:`ResumeRefused` if this folder cannot be gone on from (nothing has left;
-    running again does not help), any other :class:`AtollError` if the run ended for everybody.
+    ``deadline``: seconds for which another party may be silent. ``durable=False`` leaves syncs out: a power
+    failure may then lose the run, a crash of the process does not. ``probe`` is for tests: it is told of
+    every point at which a crash would matter. Errors: :class:`ResumeRefused` if this folder cannot be gone on
+    from (nothing has left; running again does not help), any other :class:`AtollError` if the run ended for
+    everybody.
     """
     protocol = protocol or protocol_of(start.study.protocol)
     study = resolve(protocol, start.study)
     if study.digest != start.study.digest:
-        raise ResumeRefused("the study means something else here", hint="use the version that it was approved with")
+        raise ResumeRefused(
+            "the study means something else here", hint="use the version that it was approved with"
+        )
     party = _Party(start, with_helpers(protocol, study), study, own, progress, tap)
     loop = asyncio.get_running_loop()
     header = await loop.run_in_executor(None, _header, start, own)
@@ -121,6 +127,7 @@ class _Party:
                 )
                 for place in state.mine
             ]
+            link.roles_wait = lambda: all(net.waits_for or net.ended for net in nets)
             link.start()
             try:
                 learned = await self._all(link, nets)
@@ -137,7 +144,9 @@ class _Party:
 
     async def _all(self, link: Link, nets: list[NatsNetwork]) -> dict[Address, Learned]:
         failure = asyncio.wrap_future(link.failure)
-        await asyncio.wait({failure, ready := asyncio.wrap_future(link.ready)}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            {failure, ready := asyncio.wrap_future(link.ready)}, return_when=asyncio.FIRST_COMPLETED
+        )
         tasks: dict[Address, asyncio.Future[Any]] = {}
         try:
             ready.result()
@@ -166,20 +175,23 @@ class _Party:
         except Exception as error:
             # The text of an unexpected error may quote data; the traceback has it for whoever may see that.
             raise RoleFailed(str(net.me), f"an unexpected {type(error).__name__}") from error
+        net.ended = True
         if self.tap is not None:
             self.tap.opened(net.me, tuple(learned.outputs))
         return learned
 
     async def _ended(self, link: Link, error: AtollError) -> None:
         """Tell the others, unless it was they who told, or unless nothing may leave."""
-        if isinstance(error, ResumeRefused) or link.told:
+        by_link = link.failure.done() and not link.failure.cancelled() and link.failure.exception() is error
+        if isinstance(error, ResumeRefused) or link.told or (by_link and not link.concerns_all):
             return
         roles = {str(address): place for place, address in enumerate(link.state.addresses)}
         role = roles.get(error.role or "", link.state.mine[0])
-        try:
+        if isinstance(error, PartyLeft) and error.missing:
+            role = next(i for i, a in enumerate(link.state.addresses) if a.party == error.missing[0])
+        # If the link is closed or the hub is away, silence will tell them.
+        with contextlib.suppress(RunError, TimeoutError):
             await asyncio.wait_for(asyncio.wrap_future(link.do(link.abort(error, role))), 5)
-        except (RunError, TimeoutError):
-            pass  # the link is closed or the hub is away: silence will tell them
 
 
 async def _until_done(failure: set[asyncio.Future[Any]], works: set[asyncio.Future[Any]]) -> None:
@@ -210,7 +222,9 @@ def _header(start: RunStart, own: Own) -> Header:
 
 def versions() -> dict[str, str]:
     """What the last bits of a product may depend on."""
-    from threadpoolctl import threadpool_info  # it looks for every library that is loaded, which only runs need
+    from threadpoolctl import (
+        threadpool_info,  # it looks for every library that is loaded, which only runs need
+    )
 
     blas = sorted(
         f"{lib.get('internal_api')} {lib.get('version')} {lib.get('architecture')}"

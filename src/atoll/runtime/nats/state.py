@@ -1,4 +1,5 @@
-"""Where a party stands in a run, as its journal says: what its roles drew, sent and received, and who else is who."""
+"""Where a party stands in a run, as its journal says: what its roles drew, sent and received, and who else is
+who."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from atoll import errors
-from atoll.errors import AtollError, RunError
+from atoll.errors import AtollError, PartyLeft, RunError
 from atoll.runtime import journal as j
 from atoll.runtime.journal import Journal
 from atoll.runtime.nats.channel import Arrival, Incoming, Lane, Peer
@@ -78,7 +79,7 @@ class RunState:
             lane.durable = lane.got
             lane.seen = len(lane.digests)
 
-    def _take(self, entry: j.Entry) -> None:  # noqa: C901
+    def _take(self, entry: j.Entry) -> None:
         match entry:
             case j.Draw(role, tag, data):
                 self.drawn[role][tag] = data
@@ -123,14 +124,19 @@ class RunState:
 
 
 def ended(kind: str, role: str) -> AtollError:
-    """The error of another party, of which only its class and its role are told."""
+    """The error of another party, of which only its class and a role are told: whose it was, or who is
+    missing."""
+    party = role.split("/")[0]
+    if kind == PartyLeft.__name__:
+        left = PartyLeft(f"{party} was not heard any more, and the run ended", hint="start a new run")
+        left.missing, left.role = (party,), role
+        return left
     known = getattr(errors, kind, None)
-    words = f"{role} ended the run: {kind}"
-    hint = f"the screen and the log of {role.split('/')[0]} say more"
+    words, hint = f"{role} ended the run: {kind}", f"the screen and the log of {party} say more"
     if not (isinstance(known, type) and issubclass(known, AtollError)):
         words, known = f"{role} ended the run", RunError
     try:
-        error = known(words, hint=hint)
+        error: AtollError = known(words, hint=hint)
     except TypeError:  # one that is made from other words
         error = RunError(words, hint=hint)
     error.role = role

@@ -1,7 +1,7 @@
 """Frames: what travels between two parties of a run, sealed, in pieces that a hub takes.
 
-A frame is a header of fixed length, which is authenticated, and a sealed body. *Data* frames carry a message of a
-role in parts; the others carry a :class:`Status`. Whatever is not exactly as it must be is a
+A frame is a header of fixed length, which is authenticated, and a sealed body. *Data* frames carry a message
+of a role in parts; the others carry a :class:`Status`. Whatever is not exactly as it must be is a
 :class:`~atoll.errors.MessageError` here, which the link counts and drops.
 """
 
@@ -24,8 +24,8 @@ CHUNK: Final = 1 << 19
 MAX_STATUS: Final = 1 << 16
 
 DATA, HELLO, STATE, NEWS, DONE, ABORT, ALIVE = range(1, 8)
-"""A role's message; a question that begins a start, and its answer; acknowledgements and signs of life; the end of
-a party; the end of the run; what a node says to a second node of the same party."""
+"""A role's message; a question that begins a start, and its answer; acknowledgements and signs of life; the
+end of a party; the end of the run; what a node says to a second node of the same party."""
 
 _HEADER: Final = struct.Struct("<BB16sHH16sQQIIQ32sI")
 _TAG: Final = 16
@@ -80,7 +80,12 @@ def read_head(frame: bytes, run: bytes) -> Head:
     if head.kind == DATA:
         fits = head.seq > 0 and head.total <= MAX_MESSAGE_BYTES and head.parts == parts_of(head.total)
     else:
-        fits = head.parts == 1 and head.total <= MAX_STATUS and head.seq == head.depth == 0 and head.digest == _NONE
+        fits = (
+            head.parts == 1
+            and head.total <= MAX_STATUS
+            and head.seq == head.depth == 0
+            and head.digest == _NONE
+        )
     if not fits or head.part >= head.parts or len(frame) != OVERHEAD + head.length:
         raise MessageError("a frame's numbers do not fit together")
     return head
@@ -104,7 +109,9 @@ class Sealer:
         self._boot = boot
         self._number = 0
 
-    def data(self, sender: int, to: int, seq: int, payload: bytes, digest: bytes, depth: int) -> Iterator[bytes]:
+    def data(
+        self, sender: int, to: int, seq: int, payload: bytes, digest: bytes, depth: int
+    ) -> Iterator[bytes]:
         """The frames of a message, each sealed when it is asked for."""
         view, parts = memoryview(payload), parts_of(len(payload))
         for part in range(parts):
@@ -131,7 +138,19 @@ class Sealer:
     ) -> bytes:
         self._number += 1
         head = Head(
-            VERSION, kind, self._run, sender, to, self._boot, self._number, seq, part, parts, total, digest, depth
+            VERSION,
+            kind,
+            self._run,
+            sender,
+            to,
+            self._boot,
+            self._number,
+            seq,
+            part,
+            parts,
+            total,
+            digest,
+            depth,
         ).pack()
         return head + self._cipher.encrypt(_nonce(self._number), body, head)
 

@@ -14,6 +14,15 @@
 - :mod:`site`: one site's folder: keys, partners, proposals, runs
 - :mod:`starts`: how a run starts: a signed proposal, an approval from every party
 - :mod:`policy`: which studies a site takes part in
+- :mod:`receipts`: what a party sent, received and opened, chained and signed
+- :mod:`runs`: what a site's folder holds of one run, proposed or ended
+- :mod:`owned`: what a site brings to one run; or rows made up
+- :mod:`worker`: one run of one party, in a process of its own
+- :mod:`workers`: the worker processes of a node
+- :mod:`requests`: what other commands ask of a node
+- :mod:`control`: control messages between nodes, until they have arrived
+- :mod:`node`: a site's node
+- :mod:`submit`: studies submitted from a site
 - :mod:`keys`: keys of one run: for every pair, direction and start
 - :mod:`wire`: frames: what travels between two parties, sealed
 - :mod:`channel`: what one party knows of another: lanes, starts, acknowledgements

@@ -71,8 +71,8 @@ class Agent:
 
     # ---- inboxes ----
 
-    async def make_inboxes(self) -> None:
-        """An inbox for every party, and none for anybody else."""
+    async def make_inboxes(self) -> int:
+        """An inbox for every party, and none for anybody else; how many were missing."""
         wanted = {subjects.stream(party) for party in self._members().parties}
         there = await self._streams()
         for name in sorted(wanted - there):
@@ -82,6 +82,7 @@ class Agent:
                 with contextlib.suppress(js_errors.NotFoundError):
                     await self._js.delete_stream(name)
                 log.info("removed the inbox %s", name)
+        return len(wanted - there)
 
     async def _streams(self) -> set[str]:
         found: set[str] = set()
@@ -228,6 +229,9 @@ class Agent:
         with self._hub.changing() as change:
             members = change.members
             invited = members.current(now).invited.get(invitation)
+            known = members.current(now).parties.get(party)
+            if invitation in members.used and known is not None and known.login == presented.login:
+                return party  # its answer was lost
             if invited is None:
                 raise NoSuchParty("this invitation was used, withdrawn or has expired")
             if party in members.revoked:

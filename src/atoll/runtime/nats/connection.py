@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -29,6 +30,16 @@ DEFAULT_PORT: Final = 4222
 DEFAULT_WEB_PORT: Final = 443
 _PORTS: Final = {"tls": DEFAULT_PORT, "wss": DEFAULT_WEB_PORT}
 _LOGIN: Final = "nats user"
+
+
+class _Quiet(logging.Filter):
+    """Without what asyncio says whenever a server ends a TLS connection: nobody can do anything about it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "eof_received() has no effect" not in str(record.msg)
+
+
+_QUIET: Final = _Quiet()
 
 
 class HubUnreachable(RunError):
@@ -100,6 +111,7 @@ async def connect(
 
     ``certified`` is the name that the certificate must bear, where it is not the address's.
     """
+    logging.getLogger("asyncio").addFilter(_QUIET)  # the same one again does nothing
     scheme, host, port = split_url(url)
     if scheme == "wss":
         _need_aiohttp()

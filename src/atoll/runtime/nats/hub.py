@@ -16,12 +16,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from nats import errors as nats_errors
+from nats.aio.client import Client
 from nats.js import errors as js_errors
 
 from atoll import randomness
@@ -39,6 +40,7 @@ log = logging.getLogger("atoll.hub")
 
 OLDEST_SERVER: Final = (2, 12)
 INVITATION_DAYS: Final = 7.0
+RELOAD_SECONDS: Final = 0.2
 TEND_SECONDS: Final = 30.0
 """How often times that are over, certificates and inboxes are looked after."""
 
@@ -65,14 +67,20 @@ def make(folder: Path, settings: HubSettings) -> HubFolder:
     write_whole(folder / "hub.json", msgspec.json.format(msgspec.json.encode(settings)) + b"\n")
     hub = HubFolder(folder)
     renew(hub)
-    hub.write_members(Members(Login(raw).public))
+    system = "" if settings.server else _system_login(raw).public
+    hub.write_members(Members(Login(raw).public, system))
     return hub
 
 
-def agent_login(hub: HubFolder) -> Login:
-    """How the hub's own agent logs in."""
+def _system_login(raw: bytes) -> Login:
+    return Login(randomness.derive(raw, "atoll/hub/v1", "system"))
+
+
+def agent_login(hub: HubFolder, *, system: bool = False) -> Login:
+    """How the hub's own agent logs in, or whoever asks its server about connections."""
     try:
-        return Login(bytes.fromhex(hub.path("agent.key").read_text()))
+        raw = bytes.fromhex(hub.path("agent.key").read_text())
+        return _system_login(raw) if system else Login(raw)
     except (OSError, ValueError):
         raise RunError(
             f"{hub.path('agent.key')} is missing or damaged", hint="restore the hub's folder from its backup"
@@ -224,7 +232,17 @@ def server_pid(hub: HubFolder) -> int | None:
 
 
 def reload(hub: HubFolder) -> bool:
-    """Have the server read its files again; whether there is one to tell."""
+    """Have the server read its files again; whether there is one to tell.
+
+    Twice: the first time it makes new accounts, the second it connects what they import.
+    """
+    if not _reload_once(hub):
+        return False
+    time.sleep(RELOAD_SECONDS)
+    return _reload_once(hub)
+
+
+def _reload_once(hub: HubFolder) -> bool:
     if hub.settings.server:
         return _run_reload(hub.settings.reload)
     pid = server_pid(hub)
@@ -242,6 +260,37 @@ def _run_reload(command: Sequence[str]) -> bool:
     except (OSError, subprocess.SubprocessError) as error:
         raise RunError(f"the reload command failed: {type(error).__name__}", hint=" ".join(command)) from None
     return True
+
+
+async def connect_locally(
+    hub: HubFolder, *, system: bool = False, on_closed: Callable[[], Awaitable[None]] | None = None
+) -> Client:
+    """The hub's own connection to its server."""
+    settings, url = hub.settings, hub.settings.server
+    if not url:
+        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen, settings.listen)
+        url = f"tls://{connection.host_and_port(here, settings.port)}"
+    return await connection.connect(
+        url,
+        agent_login(hub, system=system),
+        connection.tls_context(authority(hub)),
+        name="atoll agent",
+        certified="" if settings.server else settings.name,
+        on_closed=on_closed,
+    )
+
+
+async def make_inboxes(hub: HubFolder) -> int:
+    """Make what inboxes are missing, once; how many."""
+
+    async def nothing() -> None:
+        return
+
+    client = await connect_locally(hub)
+    try:
+        return await Agent(hub, client, nothing).make_inboxes()
+    finally:
+        await connection.abandon(client)
 
 
 class RunningHub:
@@ -314,7 +363,6 @@ class RunningHub:
             await process.wait()
 
     async def _keep_agent(self) -> None:
-        login, context = agent_login(self.hub), connection.tls_context(authority(self.hub))
         wait = 0.05
         while True:
             lost = asyncio.Event()
@@ -323,14 +371,7 @@ class RunningHub:
                 lost.set()
 
             try:
-                client = await connection.connect(
-                    self._local_url(),
-                    login,
-                    context,
-                    name="atoll agent",
-                    certified="" if self.hub.settings.server else self.hub.settings.name,
-                    on_closed=on_closed,
-                )
+                client = await connect_locally(self.hub, on_closed=on_closed)
             except RunError as error:
                 log.debug("the agent waits: %s", error.message)
                 await asyncio.sleep(wait)
@@ -348,13 +389,6 @@ class RunningHub:
             finally:
                 self.answers.clear()
                 await connection.abandon(client)
-
-    def _local_url(self) -> str:
-        settings = self.hub.settings
-        if settings.server:
-            return settings.server
-        here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen, settings.listen)
-        return f"tls://{connection.host_and_port(here, settings.port)}"
 
     async def reload(self) -> None:
         """Tell the server, once for all that ask within a moment."""
@@ -381,6 +415,7 @@ class RunningHub:
                 renewed = False
             now = self.hub.members().current(time.time())
             if renewed or now != before:
+                # Also after others changed the members: a signal may have been lost.
                 self.hub.write_server_files(self.hub.members())
                 await self.reload()
             before = now

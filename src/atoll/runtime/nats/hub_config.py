@@ -104,6 +104,8 @@ class Members(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     agent: str
     """The public NKey of the hub's own agent."""
+    system: str = ""
+    """The public NKey that may ask the hub's own server who is connected."""
     parties: dict[str, Member] = {}
     """By fingerprint."""
     invited: dict[str, Invited] = {}
@@ -227,13 +229,14 @@ def _party_services(party: str) -> list[str]:
 
 def accounts(members: Members, limits: Limits) -> str:
     """Who may do what: one account per party and invitation, and the hub's, which alone holds streams."""
-    exports, others = [], []
+    # Only this file says who imports what of these. A request for frames is answered by many messages.
+    exports = [f"{{ service: {_q(one)} }}" for one in (*_party_services("*")[:2], subjects.redeem("*"))]
+    exports.append(f"{{ service: {_q('$JS.API.CONSUMER.MSG.NEXT.*.*')}, response: stream }}")
+    others = []
+    if members.system:
+        others.append(f"  SYS {{ users: [{{ nkey: {members.system} }}] }}")
     for party, member in sorted(members.parties.items()):
         services, account = _party_services(party), subjects.party_account(party)
-        for service in services:
-            # A request for frames is answered by many messages; a question by one.
-            streamed = ", response: stream" if service.startswith("$JS") else ""
-            exports.append(f"{{ service: {_q(service)}, accounts: [{_q(account)}]{streamed} }}")
         others.append(
             f"  {_q(account)} {{\n"
             f"    limits: {{ max_connections: {limits.connections},"
@@ -242,7 +245,6 @@ def accounts(members: Members, limits: Limits) -> str:
         )
     for name, invited in sorted(members.invited.items()):
         service, account = subjects.redeem(name), subjects.invitation_account(name)
-        exports.append(f"{{ service: {_q(service)}, accounts: [{_q(account)}] }}")
         others.append(
             f"  {_q(account)} {{\n"
             "    limits: { max_connections: 2, max_subscriptions: 8, max_payload: 4096 }\n"
@@ -250,7 +252,9 @@ def accounts(members: Members, limits: Limits) -> str:
         )
     offered = ",\n      ".join(exports)
     return (
-        "# Written by atoll hub; changes are lost.\naccounts {\n"
+        "# Written by atoll hub; changes are lost.\n"
+        + ("system_account: SYS\n" if members.system else "")
+        + "accounts {\n"
         f"  {subjects.HUB_ACCOUNT} {{\n    jetstream: enabled\n    users: [{{ nkey: {members.agent} }}]\n"
         f"    exports: [\n      {offered}\n    ]\n  }}\n" + "\n".join(others) + "\n}\n"
     )

@@ -127,11 +127,21 @@ async def _redeem(invitation: Invitation, identity: Identity, context: ssl.SSLCo
     login = Login.of(identity)
     signature = identity.sign(subjects.JOIN, subjects.join_text(invitation.name, login.public))
     presented = subjects.Presented(identity.public.raw, login.public, signature)
+    end = time.monotonic() + REDEEM_SECONDS
+    while True:
+        # Others may be joining: while the hub's server learns of them, an answer may be lost.
+        try:
+            return await _redeem_once(invitation, msgspec.json.encode(presented), context)
+        except HubUnreachable:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.1)
+
+
+async def _redeem_once(invitation: Invitation, presented: bytes, context: ssl.SSLContext) -> None:
     client = await connection.connect(invitation.url, Login(invitation.secret), context, name="atoll join")
     try:
-        told = await client.request(
-            subjects.redeem(invitation.name), msgspec.json.encode(presented), timeout=REDEEM_SECONDS
-        )
+        told = await client.request(subjects.redeem(invitation.name), presented, timeout=REDEEM_SECONDS / 3)
     except (nats_errors.Error, OSError, TimeoutError):
         raise HubUnreachable(
             "the hub is there, but its agent does not answer", hint="ask the hub's owner: atoll hub status"
@@ -146,14 +156,27 @@ async def _may_log_in(url: str, identity: Identity, context: ssl.SSLContext, sec
     end = time.monotonic() + seconds
     while True:
         try:
-            client = await connection.connect(url, Login.of(identity), context, name="atoll join")
-        except HubRefused:
+            await _ask_the_time(url, identity, context)
+            return True
+        except (HubRefused, HubUnreachable) as error:
             if time.monotonic() > end:
+                if isinstance(error, HubUnreachable):
+                    raise
                 return False
-            await asyncio.sleep(0.1)
-            continue
+        await asyncio.sleep(0.1)
+
+
+async def _ask_the_time(url: str, identity: Identity, context: ssl.SSLContext) -> None:
+    """Log in and have a question answered: only then everything is in its place."""
+    client = await connection.connect(url, Login.of(identity), context, name="atoll join")
+    try:
+        await client.request(subjects.ask(identity.fingerprint, "time"), b"{}", timeout=2)
+    except (nats_errors.Error, OSError, TimeoutError):
+        raise HubUnreachable(
+            "the hub's agent does not answer", hint="ask the hub's owner: atoll hub status"
+        ) from None
+    finally:
         await connection.abandon(client)
-        return True
 
 
 async def pinned_authority(url: str, fingerprint: str) -> str:

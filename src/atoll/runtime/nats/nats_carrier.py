@@ -46,6 +46,9 @@ HEARTBEAT_SECONDS: Final = 5
 ALIVE_SECONDS: Final = 5.0
 """How often a connection is tried, and how long its answer may take."""
 
+PATIENCE: Final = 5.0
+"""How long the first connection is tried before its error is raised; a lost one is tried for ever."""
+
 FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 2.0
 REFUSED_WAIT: Final = 5.0
@@ -61,7 +64,9 @@ class _Gone(Exception):
 class NatsCarrier(Carrier):
     """One party's way to a hub, whose certificate ``authority`` (PEM; empty: the system's) signed."""
 
-    def __init__(self, url: str, identity: Identity, authority: str = "", *, name: str = "") -> None:
+    def __init__(
+        self, url: str, identity: Identity, authority: str = "", *, name: str = "", patience: float = PATIENCE
+    ) -> None:
         connection.split_url(url)
         self.url = url
         self.trouble: RunError | None = None
@@ -70,7 +75,7 @@ class NatsCarrier(Carrier):
         self._me = identity.fingerprint
         self._login = Login.of(identity)
         self._context = connection.tls_context(authority)
-        self._name = name
+        self._name, self._patience = name, patience
         self._token = randomness.fresh_seed()[:8].hex()
         self._client: Client | None = None
         self._linked = asyncio.Event()
@@ -87,7 +92,15 @@ class NatsCarrier(Carrier):
     # ---- the connection ----
 
     async def connect(self) -> None:
-        await self._link()
+        end = time.monotonic() + self._patience
+        while True:
+            try:
+                await self._link()
+                break
+            except HubUnreachable:
+                if time.monotonic() > end:
+                    raise
+                await asyncio.sleep(FIRST_WAIT)
         self._keeper = asyncio.create_task(self._keep_connected(), name="hub connection")
 
     async def close(self) -> None:

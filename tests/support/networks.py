@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -134,3 +135,24 @@ class ThreadedParties(Engine):
             for kind, count in outcome.transcript.kinds.items():
                 transcript.kinds[kind] = transcript.kinds.get(kind, 0) + count
         return Outcome(learned, transcript)
+
+
+@contextlib.contextmanager
+def nats_carriers(folder: Path, parties: Iterable[str]) -> Iterator[Carriers]:
+    """A real hub with TLS on this machine, and every party's carrier to it."""
+    from tests.support import hub as hubs
+
+    identities = {identity_of(party).fingerprint: identity_of(party) for party in parties}
+    hub = hubs.make_hub(folder)
+    hubs.admit(hub, identities.values())
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    running = hubs.running(hub)
+    asyncio.run_coroutine_threadsafe(running.__aenter__(), loop).result(60)
+    try:
+        yield lambda fingerprint: hubs.carrier(hub, identities[fingerprint])
+    finally:
+        asyncio.run_coroutine_threadsafe(running.__aexit__(None, None, None), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()

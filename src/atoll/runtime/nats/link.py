@@ -126,10 +126,8 @@ class Link(Hearing):
         try:
             await self._until(stop, set(tasks))
         finally:
-            for task in (*tasks, stop):
-                task.cancel()
-            await asyncio.gather(*tasks, stop, return_exceptions=True)
             await self._carrier.close()
+            await _cancelled({*tasks, stop})
 
     async def _until(self, stop: asyncio.Task[Any], tasks: set[asyncio.Task[None]]) -> None:
         pending: set[asyncio.Task[Any]] = {stop, *tasks}
@@ -256,6 +254,14 @@ class Link(Hearing):
             if not self._posts:
                 break
             await asyncio.sleep(self.timing.ask / 50)
+
+
+async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    """Until all have ended; a library on the way may swallow the first request."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=0.1)
 
 
 def silent(peer: Peer, seconds: float) -> PartyLeft:

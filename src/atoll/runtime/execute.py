@@ -32,14 +32,20 @@ def run_study(
     """All roles; the result holds the union of everything released to any of them."""
     study = resolve(study)
     outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, own, progress=progress)
+    outputs = joined(outcome.learned)
+    certificate, said = outputs.get("certificate"), booked(study, own)
+    return Run(Result(study, outputs, outcome.transcript, certificate, said), outcome.learned)
+
+
+def joined(learned: Mapping[Address, Learned]) -> dict[str, Any]:
+    """Everything that was released to these roles, together."""
     outputs: dict[str, Any] = {}
-    for learned in outcome.learned.values():
-        _join(outputs, learned.outputs)
-    certificate, booked = outputs.get("certificate"), _booked(study, own)
-    return Run(Result(study, outputs, outcome.transcript, certificate, booked), outcome.learned)
+    for one in learned.values():
+        _join(outputs, one.outputs)
+    return outputs
 
 
-def _booked(study: Study, own: Mapping[str, Own]) -> str | None:
+def booked(study: Study, own: Mapping[str, Own]) -> str | None:
     """Where the spending of this run is written down; that it is nowhere must not go unsaid."""
     terms = protocol_of(study.protocol).privacy(study)
     islands = [name for name, mine in own.items() if mine.island is not None]

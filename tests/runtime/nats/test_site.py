@@ -21,7 +21,7 @@ def test_a_site_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
         Site(folder)
     made = Site.make(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    for inner in (made.proposals, made.runs, made.requests, made.outbox, made.kept, made.notices):
+    for inner in (made.runs, made.requests, made.outbox, made.kept, made.notices):
         assert stat.S_IMODE(inner.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "site.json").stat().st_mode) == 0o600
     assert Site.make(folder).folder == Site(folder).folder == folder

@@ -141,13 +141,8 @@ class Site:
         return self._made("notices")
 
     @property
-    def proposals(self) -> Path:
-        """A folder for each proposal, ended or not."""
-        return self._made("proposals")
-
-    @property
     def runs(self) -> Path:
-        """A folder for each run: journal, result, receipt."""
+        """A folder for each proposed run, ended or not: approvals, journal, result, receipt."""
         return self._made("runs")
 
     @property

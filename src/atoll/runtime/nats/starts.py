@@ -239,13 +239,14 @@ def read_proposal(opened: Opened, *, now: int | None = None) -> Proposed:
         )
     if proposal.expires <= now:
         raise MessageError("a proposal has expired", hint="submit the study again")
-    study = _read_study(proposal.study)
+    study = read_study(proposal.study)
     submitter = party_of(study, opened.signer.fingerprint)
     common_version({submitter.name: proposal.wire, "this site": WIRE_VERSIONS})
     return Proposed(proposal, study, submitter, opened.digest, opened.signed)
 
 
-def _read_study(canonical: bytes) -> Study:
+def read_study(canonical: bytes) -> Study:
+    """A study from its canonical bytes, if it means here what they say, with a key for every party."""
     if len(canonical) > MAX_STUDY:
         raise MessageError("a proposed study is too large")
     try:

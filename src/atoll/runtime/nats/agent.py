@@ -26,7 +26,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, StorageType, S
 from atoll import __version__
 from atoll.crypto.identity import PublicIdentity
 from atoll.errors import AtollError
-from atoll.runtime.nats import subjects
+from atoll.runtime.nats import connection, subjects
 from atoll.runtime.nats.carrier import check_topic
 from atoll.runtime.nats.hub_config import HubFolder, Limits, Member, Members
 
@@ -224,7 +224,6 @@ class Agent:
         """Note a new party; raise where that is not allowed."""
         public = PublicIdentity.from_raw(presented.public)
         public.verify(subjects.JOIN, subjects.join_text(invitation, presented.login), presented.signature)
-        check_login(presented.login)
         party, now = public.fingerprint, time.time()
         with self._hub.changing() as change:
             members = change.members
@@ -232,6 +231,7 @@ class Agent:
             known = members.current(now).parties.get(party)
             if invitation in members.used and known is not None and known.login == presented.login:
                 return party  # its answer was lost
+            check_login(presented.login, members, party)
             if invited is None:
                 raise NoSuchParty("this invitation was used, withdrawn or has expired")
             if party in members.revoked:
@@ -251,10 +251,17 @@ class _Info(msgspec.Struct):
     created: datetime.datetime
 
 
-def check_login(login: str) -> None:
-    """A public NKey as it stands in the server's configuration."""
-    if not re.fullmatch(r"U[A-Z2-7]{55}", login):
+def check_login(login: str, members: Members, party: str) -> None:
+    """A public NKey that may stand in the server's configuration.
+
+    One that is malformed, or there twice, would keep the server from reading it at all.
+    """
+    if not connection.is_login(login):
         raise NoSuchParty("a login is a public NKey of a user")
+    others = {one.login for key, one in members.parties.items() if key != party}
+    others |= {one.login for one in members.invited.values()} | {members.agent, members.system}
+    if login in others:
+        raise NoSuchParty("another party has this login")
 
 
 def inbox_config(party: str, limits: Limits) -> StreamConfig:

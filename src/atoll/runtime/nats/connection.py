@@ -7,8 +7,10 @@ no plain form: the login signs a number that the server chose, which somebody in
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import logging
+import re
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -68,6 +70,14 @@ class Login:
     def of(cls, identity: Identity) -> Login:
         """A party's login, which follows from its identity: there is nothing more to keep."""
         return cls(identity.derive(_LOGIN))
+
+
+def is_login(text: str) -> bool:
+    """Whether this is the public half of a user's NKey, its checksum included."""
+    if not re.fullmatch(r"U[A-Z2-7]{55}", text):
+        return False
+    raw = base64.b32decode(text)
+    return raw[0] == nkeys.PREFIX_BYTE_USER and bool(nkeys.crc16_checksum(raw[:-2]) == raw[-2:])
 
 
 def tls_context(authority: str = "") -> ssl.SSLContext:

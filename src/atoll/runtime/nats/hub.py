@@ -155,10 +155,10 @@ def invite(
 
 def add_party(hub: HubFolder, name: str, public: PublicIdentity, login: str, *, days: float = 0) -> None:
     """Let a party in without an invitation: its owner gave its public identity and login in another way."""
-    check_login(login)
     now = time.time()
     with hub.changing() as change:
         members = change.members
+        check_login(login, members, public.fingerprint)
         if public.fingerprint in members.revoked:
             raise ParameterError(
                 "this identity was revoked at this hub", hint="the site needs a new identity"

@@ -8,11 +8,26 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.hub import admit, carrier, connected, free_port, make_hub, run, running, take, until
+from tests.support.hub import (
+    address,
+    admit,
+    carrier,
+    connected,
+    free_port,
+    make_hub,
+    run,
+    running,
+    take,
+    until,
+)
+from tests.support.proxy import proxy
 
 from atoll.crypto.identity import Identity
 from atoll.errors import MessageError
+from atoll.runtime.nats import connection, nats_carrier, subjects
+from atoll.runtime.nats import hub as hubs
 from atoll.runtime.nats.carrier import CONTROL, CarrierClosed
+from atoll.runtime.nats.nats_carrier import NatsCarrier
 
 A, B = Identity(b"a" * 32), Identity(b"b" * 32)
 
@@ -158,5 +173,90 @@ def test_frames_travel_over_wss(tmp_path: Path) -> None:
                 await a.publish(B.fingerprint, "run2", b"again")
                 await asyncio.sleep(0.05)
             assert waits.result()[0].frame == b"again"
+
+    run(course())
+
+
+def test_a_cut_that_nobody_is_told_about_is_noticed_and_survived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_carrier, "ALIVE_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
+
+    async def course() -> None:
+        hub = make_hub(tmp_path / "hub")
+        admit(hub, (A, B))
+        async with running(hub), proxy(hub.settings.port) as between, connected(carrier(hub, B)) as (b,):
+            way = address(hub)
+            a = NatsCarrier(f"tls://localhost:{between.port}", A, way.ca)
+            told = asyncio.Event()
+            a.on_reconnect = told.set
+            async with connected(a), contextlib.aclosing(a.frames("run1")) as arrivals:
+                await b.publish(A.fingerprint, "run1", b"before")
+                assert (await anext(arrivals)).frame == b"before"
+                between.cut()
+
+                async def noticed() -> bool:
+                    return a.trouble is not None
+
+                await until(noticed)
+                # Kept by the hub meanwhile; what a publishes waits.
+                await b.publish(A.fingerprint, "run1", b"meanwhile")
+                waits = asyncio.create_task(a.publish(B.fingerprint, "run1", b"waited"))
+                await asyncio.sleep(1)
+                assert not waits.done()
+                between.mend()
+                await told.wait()
+                await waits
+                assert (await take(b, "run1", 1))[0].frame == b"waited"
+                async for arrived in arrivals:
+                    if arrived.frame == b"meanwhile":
+                        break
+                assert a.trouble is None
+
+    run(course())
+
+
+def test_a_cut_too_short_to_be_noticed_loses_nothing(tmp_path: Path) -> None:
+    async def course() -> None:
+        hub = make_hub(tmp_path / "hub")
+        admit(hub, (A, B))
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(running(hub))
+            between = await stack.enter_async_context(proxy(hub.settings.port, 0.02))
+            way = NatsCarrier(f"tls://localhost:{between.port}", A, address(hub).ca)
+            a, b = await stack.enter_async_context(connected(way, carrier(hub, B)))
+            got = asyncio.create_task(take(a, "run1", 50))
+            for i in range(50):
+                await b.publish(A.fingerprint, "run1", bytes([i]))
+                if i == 20:
+                    between.cut()
+                if i == 40:
+                    await asyncio.sleep(1)
+                    between.mend()
+            assert [x.frame[0] for x in await got] == list(range(50))
+            assert a.reconnects == 0
+
+    run(course())
+
+
+def test_a_consumer_that_vanished_is_asked_for_again(tmp_path: Path) -> None:
+    async def course() -> None:
+        hub = make_hub(tmp_path / "hub")
+        admit(hub, (A, B))
+        async with running(hub), connected(carrier(hub, A), carrier(hub, B)) as (a, b):
+            arrivals = b.frames("run1")
+            await a.publish(B.fingerprint, "run1", b"1")
+            assert (await anext(arrivals)).frame == b"1"
+            waits = asyncio.create_task(anext(arrivals))
+            await asyncio.sleep(0.1)
+            client = await hubs.connect_locally(hub)
+            js, name = client.jetstream(), subjects.stream(B.fingerprint)
+            for one in await js.consumers_info(name):
+                await js.delete_consumer(name, one.name)
+            await connection.abandon(client)
+            # From the oldest frame on, as carriers may.
+            assert (await waits).frame == b"1"
+            await arrivals.aclose()
 
     run(course())

@@ -10,6 +10,7 @@
 - :mod:`invitations`: one string that lets one site join a hub, once
 - :mod:`hub`: made once, run by its server and agent, changed while it runs
 - :mod:`hub_status`: who is at a hub, who is connected, what waits for whom
+- :mod:`doctor`: what may be wrong between a site and its hub, and what to do
 - :mod:`directory`: public identities as the hub has them, checked against fingerprints
 - :mod:`site`: one site's folder: keys, partners, proposals, runs
 - :mod:`starts`: how a run starts: a signed proposal, an approval from every party
@@ -23,6 +24,7 @@
 - :mod:`control`: control messages between nodes, until they have arrived
 - :mod:`node`: a site's node
 - :mod:`submit`: studies submitted from a site
+- :mod:`engine`: the engine that leaves tables where they are
 - :mod:`keys`: keys of one run: for every pair, direction and start
 - :mod:`wire`: frames: what travels between two parties, sealed
 - :mod:`channel`: what one party knows of another: lanes, starts, acknowledgements

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from atoll.data.island import Island
 from atoll.errors import MissingIslands, ParameterError
 from atoll.protocols.own import Own
@@ -41,6 +43,19 @@ def run(study: Study, own: Mapping[str, Own], engine: Any) -> Run:
     if engine is not None and not isinstance(engine, Engine):
         raise ParameterError(f"engine={engine!r} is not an engine", hint="atoll.LocalEngine(), or None")
     return run_study(study, own, engine=engine)
+
+
+def named_elsewhere(islands: Any, engine: Any) -> dict[str, Island] | None:
+    """Islands that are only named, because the engine leaves their tables where they are; else None."""
+    if not getattr(engine, "elsewhere", False):
+        return None
+    if not isinstance(islands, list | tuple) or not all(isinstance(name, str) for name in islands):
+        raise ParameterError(
+            "this engine leaves tables where they are", hint="name the islands: fit(['a', 'b'])"
+        )
+    if len(set(islands)) < len(islands):
+        raise ParameterError("an island is named twice")
+    return {name: Island(np.empty((0, 0)), name=name) for name in islands}
 
 
 def warn_of_missing(given: Iterable[str], present: Iterable[str]) -> None:

@@ -29,12 +29,19 @@ def run_study(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """All roles; the result holds the union of everything released to any of them."""
+    """All roles that the engine carries; the result holds everything released to any of them."""
     study = resolve(study)
     outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, own, progress=progress)
     outputs = joined(outcome.learned)
-    certificate, said = outputs.get("certificate"), booked(study, own)
-    return Run(Result(study, outputs, outcome.transcript, certificate, said), outcome.learned)
+    elsewhere = engine is not None and engine.elsewhere
+    said = _booked_elsewhere(study) if elsewhere else booked(study, own)
+    result = Result(outcome.study or study, outputs, outcome.transcript, outputs.get("certificate"), said)
+    return Run(result, outcome.learned)
+
+
+def _booked_elsewhere(study: Study) -> str | None:
+    terms = protocol_of(study.protocol).privacy(study)
+    return None if terms is None else "booked by each site, in its own ledger, as far as it keeps one"
 
 
 def joined(learned: Mapping[Address, Learned]) -> dict[str, Any]:

@@ -13,15 +13,17 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from atoll.data.island import as_islands
-from atoll.errors import ParameterError
-from atoll.estimators.base import beside_islands, run, warn_of_missing
+from atoll.data.island import Island, as_islands
+from atoll.errors import NotReleased, ParameterError
+from atoll.estimators.base import beside_islands, named_elsewhere, run, warn_of_missing
 from atoll.estimators.pca.adapter import Adapter
 from atoll.estimators.pca.registry import adapter_of
 from atoll.estimators.pca.sklearn_twin import twin_of
 from atoll.estimators.privacy_options import accounts, booked
 from atoll.protocols.base import MIN_ISLANDS, Learned
+from atoll.protocols.own import Own
 from atoll.runtime.execute import Run
+from atoll.study.model import Study
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -185,26 +187,39 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     # ---- fitting ----
 
     def fit(self, islands: Any, y: Any = None) -> PCA:
-        """Compute the joint components of ``islands``: a list or mapping of tables."""
+        """Compute the joint components of ``islands``: a list or mapping of tables.
+
+        On an engine across machines, a list of names: the tables stay where they are.
+        """
         del y
         adapter = adapter_of(self.protocol)
         adapter.check(self)
-        islands, brought = beside_islands(islands)
-        tables = as_islands(islands)
+        unseen = named_elsewhere(islands, self.engine)
+        islands, brought = ({}, {}) if unseen is not None else beside_islands(islands)
+        tables = as_islands(islands) if unseen is None else unseen
         if len(tables) < MIN_ISLANDS:
             raise ParameterError(
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
         study = adapter.study(self, tables)
-        with booked(tables, self.ledger, named=isinstance(islands, Mapping), brought=brought) as own:
-            self._take(adapter, run(study, own, self.engine))
-            if adapter.is_private(self):
-                self.privacy_spent_ = accounts(study, own)
+        if unseen is not None:
+            self._take(adapter, run(study, {}, self.engine))
+        else:
+            self._fit_here(adapter, study, tables, islands, brought)
         adapter.warn(self)
         if hasattr(self, "islands_"):
             warn_of_missing(tables, self.islands_)
         return self
+
+    def _fit_here(
+        self, adapter: Adapter, study: Study, tables: dict[str, Island], islands: Any, brought: dict[str, Own]
+    ) -> None:
+        """All roles where the tables are, with the ledgers of this process."""
+        with booked(tables, self.ledger, named=isinstance(islands, Mapping), brought=brought) as own:
+            self._take(adapter, run(study, own, self.engine))
+            if adapter.is_private(self):
+                self.privacy_spent_ = accounts(study, own)
 
     def _take(self, adapter: Adapter, finished: Run) -> None:
         """The fitted attributes, from what was released; nothing is left of an earlier fit."""
@@ -238,6 +253,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         where they hold columns of the same rows)."""
         adapter = adapter_of(self.protocol)
         adapter.check_use(self, "fit_transform")  # before a long run
+        if named_elsewhere(islands, self.engine) is not None:
+            raise NotReleased(
+                "the rows of named islands are not here to be projected",
+                hint="fit, then give each site the components; or a study that releases scores",
+            )
         self.fit(islands, y)
         return adapter.transform_islands(self, as_islands(islands))
 

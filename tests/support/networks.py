@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -19,11 +19,16 @@ from atoll.crypto.identity import Identity
 from atoll.protocols.base import Protocol, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Outcome, Progress
+from atoll.runtime.inbox import Event, Left, Received
+from atoll.runtime.journal import Gone, Journal
 from atoll.runtime.nats.carrier import Carrier, MemoryHub
-from atoll.runtime.nats.party import PartyOutcome, run_party
+from atoll.runtime.nats.party import PartyOutcome, header_of, run_party
 from atoll.runtime.nats.sending import Timing
 from atoll.runtime.nats.starts import RunStart, approve, begin, propose
+from atoll.runtime.nats.state import Happening, RunState
+from atoll.runtime.records import Sending
 from atoll.runtime.transcript import Transcript
+from atoll.study.address import Address
 from atoll.study.model import Study
 
 QUICK = Timing(deadline=30.0, beat=0.5, ask=0.1, grace=0.05, linger=10.0, group=0.0005)
@@ -156,3 +161,37 @@ def nats_carriers(folder: Path, parties: Iterable[str]) -> Iterator[Carriers]:
         asyncio.run_coroutine_threadsafe(running.__aexit__(None, None, None), loop).result(60)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
+
+
+class Kept(NamedTuple):
+    """What a role's journal says of it at the end."""
+
+    drawn: Mapping[str, bytes]
+    inbox: list[Event]
+    sendings: list[Sending]
+
+
+def kept_by(start: RunStart, own: Own, folder: Path) -> dict[Address, Kept]:
+    """A finished party's journal, role by role."""
+    journal = Journal(folder, start.journal_key, header_of(start, own), durable=False)
+    try:
+        state = RunState(start, journal)
+        return {
+            state.addresses[role]: Kept(
+                state.drawn[role],
+                [event for one in state.happened[role] for event in _events(state, one)],
+                state.sendings[role],
+            )
+            for role in state.mine
+        }
+    finally:
+        journal.close()
+
+
+def _events(state: RunState, happening: Happening) -> list[Event]:
+    if isinstance(happening, Gone):
+        return [Left(address) for address in state.left_events(happening.party)]
+    data = state.journal.load(happening.pieces)
+    assert data is not None
+    return [Received(state.addresses[happening.sender], data)]

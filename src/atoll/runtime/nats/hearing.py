@@ -53,6 +53,12 @@ class Hearing(Sending):
             if not future.done():
                 future.set_exception(error)
 
+    @property
+    def cause(self) -> BaseException | None:
+        """Why the link failed, if it did."""
+        failed = self.failure.done() and not self.failure.cancelled()
+        return self.failure.exception() if failed else None
+
     # ---- frames ----
 
     async def _read(self) -> None:
@@ -142,7 +148,10 @@ class Hearing(Sending):
 
     def _take(self, lane: Lane, seq: int, payload: Payload) -> None:
         if lane in self.state.local:
-            self._take_local(self.state.local[lane], seq, payload)
+            try:
+                self._take_local(self.state.local[lane], seq, payload)
+            except BaseException as error:  # the disk is full, say: the roles must hear of it
+                self._fail(error)
             return
         peer = self.state.peer_of[lane[1]]
         out = peer.out[lane]

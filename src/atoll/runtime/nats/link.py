@@ -101,7 +101,8 @@ class Link(Hearing):
             self._begun.set()
             self._pool.shutdown(wait=False)
             for _, future in self._waiters:
-                future.cancel()
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(CarrierClosed("the link was closed"))
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -125,6 +126,9 @@ class Link(Hearing):
         stop = asyncio.create_task(self._stopping.wait())
         try:
             await self._until(stop, set(tasks))
+        except BaseException as error:
+            self._fail(error)  # before anybody who waits is let go for another reason
+            raise
         finally:
             await self._carrier.close()
             await _cancelled({*tasks, stop})

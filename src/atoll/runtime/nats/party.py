@@ -9,6 +9,7 @@ import platform
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ async def run_party(
         )
     party = _Party(start, with_helpers(protocol, study), study, own, progress, tap)
     loop = asyncio.get_running_loop()
-    header = await loop.run_in_executor(None, _header, start, own)
+    header = await loop.run_in_executor(None, header_of, start, own)
     journal = Journal(folder, start.journal_key, header, durable=durable, probe=probe)
     try:
         timing = (timing or Timing())._replace(deadline=deadline)
@@ -144,19 +145,17 @@ class _Party:
 
     async def _all(self, link: Link, nets: list[NatsNetwork]) -> dict[Address, Learned]:
         failure = asyncio.wrap_future(link.failure)
-        await asyncio.wait(
-            {failure, ready := asyncio.wrap_future(link.ready)}, return_when=asyncio.FIRST_COMPLETED
-        )
         tasks: dict[Address, asyncio.Future[Any]] = {}
         try:
-            ready.result()
+            await _until_done(failure, {asyncio.wrap_future(link.ready)})
             tasks = {net.me: asyncio.ensure_future(self._one(net)) for net in nets}
-            await _until_done({failure}, set(tasks.values()))
-            finished = asyncio.wrap_future(link.do(link.finish()))
-            await _until_done({failure}, {finished})
-        except AtollError as error:
-            await self._ended(link, error)
-            raise
+            await _until_done(failure, set(tasks.values()))
+            await _until_done(failure, {asyncio.wrap_future(link.do(link.finish()))})
+        except BaseException as error:
+            cause = link.cause or error  # what a link that ended broke on its way is not the cause
+            if isinstance(cause, AtollError):
+                await self._ended(link, cause)
+            raise cause from None if cause is not error else error.__cause__
         finally:
             for task in tasks.values():
                 task.cancel()
@@ -182,8 +181,7 @@ class _Party:
 
     async def _ended(self, link: Link, error: AtollError) -> None:
         """Tell the others, unless it was they who told, or unless nothing may leave."""
-        by_link = link.failure.done() and not link.failure.cancelled() and link.failure.exception() is error
-        if isinstance(error, ResumeRefused) or link.told or (by_link and not link.concerns_all):
+        if isinstance(error, ResumeRefused) or link.told or (error is link.cause and not link.concerns_all):
             return
         roles = {str(address): place for place, address in enumerate(link.state.addresses)}
         role = roles.get(error.role or "", link.state.mine[0])
@@ -194,14 +192,15 @@ class _Party:
             await asyncio.wait_for(asyncio.wrap_future(link.do(link.abort(error, role))), 5)
 
 
-async def _until_done(failure: set[asyncio.Future[Any]], works: set[asyncio.Future[Any]]) -> None:
+async def _until_done(failure: asyncio.Future[None], works: set[asyncio.Future[Any]]) -> None:
     """Until all works are done; the first that fails, or the failure, is raised."""
-    pending = failure | works
-    while pending - failure:
-        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+    while works:
+        done, works = await asyncio.wait({failure, *works}, return_when=asyncio.FIRST_COMPLETED)
+        if failure in done:
+            failure.result()
         for one in done:
             one.result()
-        pending |= failure
+        works.discard(failure)
 
 
 def judge_of(protocol: Protocol, study: Study) -> Judge | None:
@@ -215,7 +214,8 @@ def judge_of(protocol: Protocol, study: Study) -> Judge | None:
     return Judge(names.index(study.the(protocol.judge).party), may_leave, places)
 
 
-def _header(start: RunStart, own: Own) -> Header:
+def header_of(start: RunStart, own: Own) -> Header:
+    """What a journal of this run belongs to."""
     data = "" if own.island is None else own.island.digest()
     return Header(FORMAT, start.run_id, start.study.digest, start.me, data, versions())
 
@@ -226,14 +226,16 @@ def versions() -> dict[str, str]:
         threadpool_info,  # it looks for every library that is loaded, which only runs need
     )
 
+    # NumPy's own: which others are loaded depends on what the process did before.
     blas = sorted(
         f"{lib.get('internal_api')} {lib.get('version')} {lib.get('architecture')}"
         for lib in threadpool_info()
-        if lib.get("user_api") == "blas"
+        if lib.get("user_api") == "blas" and "numpy" in str(lib.get("filepath"))
     )
     return {
         "atoll": __version__,
-        "numpy": np.__version__,
         "python": ".".join(platform.python_version_tuple()[:2]),
-        "blas": "; ".join(dict.fromkeys(blas)),
+        "numpy": np.__version__,
+        "scipy": metadata.version("scipy"),
+        "blas": "; ".join(blas),
     }

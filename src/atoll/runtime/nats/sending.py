@@ -95,12 +95,10 @@ class Sending:
         """Let go whoever waits for what now holds."""
         still = []
         for holds, future in self._waiters:
-            if future.cancelled():
-                continue
-            if holds():
-                future.set_result(None)
-            else:
+            if not holds():
                 still.append((holds, future))
+            elif future.set_running_or_notify_cancel():
+                future.set_result(None)
         self._waiters = still
 
     # ---- messages ----

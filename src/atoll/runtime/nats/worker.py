@@ -53,6 +53,7 @@ def main(folder: Path, passphrase: str | None) -> int:
     site = Site(folder.parent.parent)
     run = RunFolder(site, folder.name)
     state = run.state()
+    write_whole(folder / "worker.pid", f"{os.getpid()}\n".encode())
     identity = site.identity(passphrase)
     start = run.start(identity)
     tap = ReceiptTap(start, run.receipt.parent)

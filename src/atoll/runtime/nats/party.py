@@ -144,10 +144,12 @@ class _Party:
         )
 
     async def _all(self, link: Link, nets: list[NatsNetwork]) -> dict[Address, Learned]:
-        failure = asyncio.wrap_future(link.failure)
+        failure, ready = asyncio.wrap_future(link.failure), asyncio.wrap_future(link.ready)
+        for future in (failure, ready):  # one of them is raised below; the other need not be asked for
+            future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         tasks: dict[Address, asyncio.Future[Any]] = {}
         try:
-            await _until_done(failure, {asyncio.wrap_future(link.ready)})
+            await _until_done(failure, {ready})
             tasks = {net.me: asyncio.ensure_future(self._one(net)) for net in nets}
             await _until_done(failure, set(tasks.values()))
             await _until_done(failure, {asyncio.wrap_future(link.do(link.finish()))})

@@ -72,7 +72,8 @@ class Sending:
             peer.sealer = Sealer(keys.sending(peer.name, self.journal.boot), self._run, self.journal.boot)
         self._queue: deque[tuple[Peer, Lane, int]] = deque()
         self._queued: set[tuple[Lane, int]] = set()
-        self._posts: deque[tuple[Peer, int, bytes, str, int]] = deque()
+        self._posts: dict[tuple[int, int], tuple[Peer, bytes, str, int]] = {}
+        """By party and kind: a newer word replaces an older one, so that nobody can make them pile up."""
         self._waiters: list[tuple[Callable[[], bool], Future[None]]] = []
         self._to_send, self._to_post, self._to_keep = (asyncio.Event() for _ in range(3))
         self._pool = ThreadPoolExecutor(2, "atoll-sync")
@@ -148,7 +149,7 @@ class Sending:
     # ---- words between parties ----
 
     def _post(self, peer: Peer, kind: int, nonce: bytes = b"", error: str = "", role: int = 0) -> None:
-        self._posts.append((peer, kind, nonce, error, role))
+        self._posts[peer.place, kind] = peer, nonce, error, role
         self._to_post.set()
 
     async def _post_all(self) -> None:
@@ -156,7 +157,8 @@ class Sending:
             await self._to_post.wait()
             self._to_post.clear()
             while self._posts:
-                peer, kind, nonce, error, role = self._posts.popleft()
+                (place, kind) = next(iter(self._posts))
+                peer, nonce, error, role = self._posts.pop((place, kind))
                 status = peer.status(
                     self.journal.number,
                     nonce=nonce,

@@ -34,6 +34,7 @@ log = logging.getLogger("atoll.hub")
 
 INACTIVE_SECONDS: Final = 60.0
 API_SECONDS: Final = 10.0
+AT_ONCE: Final = 16
 _CONSUMER = re.compile(r"[a-z0-9][a-z0-9_-]{0,95}")
 
 
@@ -54,6 +55,9 @@ class Agent:
         self._hub, self._client, self._reload = hub, client, reload
         self._js: JetStreamContext = client.jetstream(timeout=API_SECONDS)
         self._busy: set[asyncio.Task[None]] = set()
+        self._read: tuple[tuple[int, int], Members] = ((0, 0), Members(""))
+        self._since: dict[str, int] = {}
+        """When streams were made. It holds while nobody but this agent makes any."""
         self._verbs: dict[str, Callable[[str, bytes], Awaitable[msgspec.Struct]]] = {
             "open": self._open,
             "forget": self._forget,
@@ -75,14 +79,15 @@ class Agent:
         """An inbox for every party, and none for anybody else; how many were missing."""
         wanted = {subjects.stream(party) for party in self._members().parties}
         there = await self._streams()
-        for name in sorted(wanted - there):
-            await self._make(name)
+        missing = sorted(wanted - there)
+        for start in range(0, len(missing), AT_ONCE):
+            await asyncio.gather(*map(self._make, missing[start : start + AT_ONCE]))
         for name in sorted(there - wanted):
             if name.startswith("IN-"):
                 with contextlib.suppress(js_errors.NotFoundError):
                     await self._js.delete_stream(name)
                 log.info("removed the inbox %s", name)
-        return len(wanted - there)
+        return len(missing)
 
     async def _streams(self) -> set[str]:
         found: set[str] = set()
@@ -94,6 +99,7 @@ class Agent:
             found |= names
 
     async def _make(self, name: str) -> None:
+        self._since.pop(name, None)
         await self._js.add_stream(inbox_config(name.removeprefix("IN-"), self._hub.settings.limits))
         log.info("made the inbox %s", name)
 
@@ -130,11 +136,12 @@ class Agent:
     async def _open(self, party: str, data: bytes) -> msgspec.Struct:
         asked = msgspec.json.decode(data, type=subjects.Open)
         check_topic(asked.topic)
-        if not _CONSUMER.fullmatch(asked.consumer):
-            raise NoSuchParty("a consumer's name has 1 to 96 of the characters a-z, 0-9, - and _")
+        for one in (asked.consumer, asked.instead_of or asked.consumer):
+            if not _CONSUMER.fullmatch(one):
+                raise NoSuchParty("a consumer's name has 1 to 96 of the characters a-z, 0-9, - and _")
         name = subjects.stream(party)
-        with contextlib.suppress(js_errors.NotFoundError):
-            await self._js.delete_consumer(name, asked.consumer)
+        if asked.instead_of:
+            self._task(self._end_consumer(name, asked.instead_of))
         wanted = ConsumerConfig(
             name=asked.consumer,
             filter_subject=subjects.inbox(party, "*", asked.topic),
@@ -150,7 +157,16 @@ class Agent:
             await self._js.add_consumer(name, wanted)
         return subjects.Opened(asked.consumer, await self._made(name))
 
+    async def _end_consumer(self, name: str, consumer: str) -> None:
+        with contextlib.suppress(js_errors.Error, nats_errors.Error, OSError, TimeoutError):
+            await self._js.delete_consumer(name, consumer)
+
     async def _made(self, name: str) -> int:
+        if name not in self._since:
+            self._since[name] = await self._ask_made(name)
+        return self._since[name]
+
+    async def _ask_made(self, name: str) -> int:
         # The client of this version drops the field.
         told = await self._client.request(f"$JS.API.STREAM.INFO.{name}", b"", timeout=API_SECONDS)
         created = msgspec.json.decode(told.data, type=_Info).created
@@ -188,7 +204,11 @@ class Agent:
         return subjects.Told(time.time(), __version__)
 
     def _members(self) -> Members:
-        return self._hub.members().current(time.time())
+        # Others change the file; it is read again when they did.
+        stamp = self._hub.members_stamp()
+        if stamp != self._read[0]:
+            self._read = (stamp, self._hub.members())
+        return self._read[1].current(time.time())
 
     # ---- invitations ----
 

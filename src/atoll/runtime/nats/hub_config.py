@@ -117,6 +117,8 @@ class Members(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def current(self, now: float) -> Members:
         """Without whoever's time is over."""
+        if not self.invited and not any(one.expires for one in self.parties.values()):
+            return self
         return msgspec.structs.replace(
             self,
             parties={k: v for k, v in self.parties.items() if not v.expires or v.expires > now},
@@ -163,6 +165,14 @@ class HubFolder:
                 f"{self.path('members.json')} is missing or damaged",
                 hint="restore the hub's folder from its backup",
             ) from None
+
+    def members_stamp(self) -> tuple[int, int]:
+        """Something that differs whenever the members were written; every time makes a new file."""
+        try:
+            stat = self.path("members.json").stat()
+        except FileNotFoundError:
+            return 0, -1
+        return stat.st_mtime_ns, stat.st_ino
 
     @contextmanager
     def changing(self) -> Iterator[MemberChange]:

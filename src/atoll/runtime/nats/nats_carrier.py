@@ -83,7 +83,8 @@ class NatsCarrier(Carrier):
         self._closed = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._abandoned: set[asyncio.Task[None]] = set()
-        self._made: dict[str, int] = {}
+        self._opened = 0
+        self._reads: dict[str, str] = {}
 
     @property
     def me(self) -> str:
@@ -260,10 +261,11 @@ class NatsCarrier(Carrier):
             wait = min(2 * wait, LONGEST_WAIT)
 
     async def _open(self, topic: str) -> subjects.Opened:
-        # One name per carrier and topic: asked for again, it replaces what may be left of it.
-        asked = subjects.Open(topic, f"{topic}-{self._token}")
+        # A new name each time: what was on its way to an old one would not come again.
+        self._opened += 1
+        asked = subjects.Open(topic, f"{topic}-{self._token}{self._opened}", self._reads.get(topic, ""))
         opened = await self.ask("open", asked, subjects.Opened)
-        self._made[topic] = opened.made
+        self._reads[topic] = opened.consumer
         return opened
 
     async def _pulled(self, opened: subjects.Opened) -> AsyncGenerator[Arrived, None]:

@@ -79,10 +79,12 @@ def of_position(position: int) -> tuple[int, int]:
 
 
 class Open(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Let me read a topic of my inbox, under a name that is mine alone."""
+    """Let me read a topic of my inbox, under a name that nobody used before."""
 
     topic: str
     consumer: str
+    instead_of: str = ""
+    """The name under which I read before, and do not any more."""
 
 
 class Opened(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -330,3 +331,53 @@ def test_an_invitation_to_another_authority_is_refused(tmp_path: Path) -> None:
             assert hub.members().used == {}
 
     run(course())
+
+
+def test_a_nats_server_of_ones_own_is_used_by_its_address(tmp_path: Path) -> None:
+    """The server is not the hub's: it includes the accounts, and is told to read them by a command."""
+
+    async def course() -> None:
+        ours, port = certificates.new_authority("of the organisation"), free_port()
+        pem, key, root = tmp_path / "s.pem", tmp_path / "s.key", tmp_path / "root.pem"
+        certificates.write_pair(certificates.new_server(ours, ["localhost"]), pem, key)
+        root.write_bytes(ours.certificate)
+        pid = tmp_path / "nats.pid"
+        reload = ("sh", "-c", f"kill -HUP $(cat {pid})")
+        hub = make_hub(tmp_path / "hub", server=f"tls://localhost:{port}", reload=reload, authority=str(root))
+        assert not hub.path("server.pem").exists()
+        conf = tmp_path / "nats.conf"
+        conf.write_text(
+            f'listen: "127.0.0.1:{port}"\npid_file: "{pid}"\njetstream {{ store_dir: "{tmp_path}/js" }}\n'
+            f'tls {{ cert_file: "{pem}", key_file: "{key}", handshake_first: auto }}\n'
+            "include hub/accounts.conf\n"
+        )
+        process = await asyncio.create_subprocess_exec(
+            hubs.find_server(), "-c", str(conf), stderr=asyncio.subprocess.DEVNULL
+        )
+        try:
+            await until(_written(pid))
+            admit(hub, (B,))
+            assert hubs.reload(hub)
+            assert await hubs.make_inboxes(hub) == 1
+            assert await hubs.make_inboxes(hub) == 0
+            async with running(hub):
+                way = await join(str(_invited(hub, "a")), A)
+                assert way.url == f"tls://localhost:{port}"
+                async with connected(NatsCarrier(way.url, A, way.ca), carrier(hub, B)) as (a, b):
+                    await a.publish(B.fingerprint, "run1", b"over a server of one's own")
+                    assert (await take(b, "run1", 1))[0].sender == A.fingerprint
+                now = await hub_status.status(hub)
+                assert now.runs
+                assert [one.connections for one in now.parties] == [None, None]
+        finally:
+            process.terminate()
+            await process.wait()
+
+    run(course())
+
+
+def _written(path: Path) -> Callable[[], Awaitable[bool]]:
+    async def there() -> bool:
+        return path.exists() and path.read_text() != ""
+
+    return there

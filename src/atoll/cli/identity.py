@@ -51,11 +51,20 @@ def _chosen(asks: bool, file: Path | None) -> str | None:
 
 
 @app.command(cls=Command)
-def show(site: SiteOption = None, as_json: JsonOption = False) -> None:
+def show(
+    alone: Annotated[
+        bool, typer.Option("--fingerprint", metavar=FLAG, help="Print the fingerprint and nothing else.")
+    ] = False,
+    site: SiteOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show this site's fingerprint, and those of its partners."""
     from atoll.crypto.identity import public_of, words
 
     at = opened(site)
+    if alone:
+        print(at.fingerprint)
+        return
     if as_json:
         public = public_of(at.identity_file)
         console.print_json(

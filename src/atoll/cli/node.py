@@ -239,13 +239,36 @@ class _Screen:
 
 
 @app.command("approve", cls=Command)
-def approve_run(run: RunArgument, data_set: DataSetOption = None, site: SiteOption = None) -> None:
+def approve_run(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN", help="The run's name, if more than one waits for an answer.", show_default=False
+        ),
+    ] = None,
+    data_set: DataSetOption = None,
+    site: SiteOption = None,
+) -> None:
     """Take part in a proposed run, once."""
     from atoll.runtime.nats.requests import Request
     from atoll.runtime.nats.submit import asked
 
+    if run is None:
+        run = _waiting(opened(site))
+
     name = asked(opened(site), Request(does="approve", run=run, data_set=data_set))
     console.out().print(f"approved {name}")
+
+
+def _waiting(site: Site) -> str:
+    """The one run that waits for this site's answer."""
+    from atoll.runtime.nats.runs import PROPOSED, every_run
+
+    found = [folder.name for folder, state in every_run(site) if state.phase == PROPOSED]
+    if len(found) != 1:
+        many = f"{len(found)} runs wait" if found else "no run waits"
+        raise ParameterError(f"{many} for an answer", hint=f"atoll node runs{site.option} lists them")
+    return found[0]
 
 
 @app.command(cls=Command)

@@ -30,7 +30,7 @@ PassphraseOption = Annotated[
     ),
 ]
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="The run's name, or its first digits.", show_default=False)
+    str, typer.Argument(metavar="RUN", help="The run's name, its first digits, or last.", show_default=False)
 ]
 
 

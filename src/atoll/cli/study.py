@@ -148,6 +148,28 @@ def _report(folder: RunFolder, state: State, as_json: bool, quiet: bool) -> None
         )
 
 
+@app.command(cls=Command)
+def pin(study: StudyArgument, site: SiteOption = None) -> None:
+    """Write the fingerprints of this site and its partners into a study file.
+
+    A party gets the fingerprint that was noted under its name with
+    atoll identity trust. One that stands there already is left as it is.
+    """
+    from atoll.study.pins import pinned_text
+
+    at = opened(site)
+    known = at.partners()
+    if at.hub_file.exists():
+        known = {at.hub().name: at.fingerprint, **known}
+    text = study.read_text(encoding="utf-8") if study.is_file() else ""
+    written, missing = pinned_text(text, known)
+    study.write_text(written, encoding="utf-8")
+    for name in missing:
+        console.print_warning(
+            f"no fingerprint of {name} is noted here: atoll identity trust {name} FINGERPRINT"
+        )
+
+
 @app.command("list", cls=Command)
 def list_(site: SiteOption = None, as_json: JsonOption = False) -> None:
     """List the studies that this site submitted."""
@@ -188,6 +210,12 @@ def results(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")
     ] = Path("atoll-results"),
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Wait so long for the run's end.", show_default=False
+        ),
+    ] = 0.0,
     site: SiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -199,8 +227,11 @@ def results(
     from atoll.runtime.result import load_result
 
     folder, state = find_run(opened(site), run)
+    if wait:
+        state = _waited(folder, wait, not as_json)
     if state.phase != "finished":
-        raise RunError(f"the run {folder.name} is {state.phase}", hint="results come with its end")
+        why = f": {state.words}" if state.words else ""
+        raise RunError(f"the run {folder.name} is {state.phase}{why}", hint="results come with its end")
     with written_together(output) as staging:
         if folder.result.exists():
             write_result(load_result(folder.result), staging)

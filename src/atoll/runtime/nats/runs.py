@@ -36,6 +36,7 @@ DECLINED: Final = "declined"
 CANCELLED: Final = "cancelled"
 EXPIRED: Final = "expired"
 ACTIVE: Final = (PROPOSED, APPROVED, RUNNING)
+LAST: Final = "last"
 
 _SEALED: Final = "key of a run"
 
@@ -260,8 +261,11 @@ def every_run(site: Site) -> Iterator[tuple[RunFolder, State]]:
 
 
 def find_run(site: Site, given: str) -> tuple[RunFolder, State]:
-    """The run whose name begins with ``given``."""
-    found = [one for one in every_run(site) if one[0].name.startswith(given.strip().lower())]
+    """The run whose name begins with ``given``; ``last`` is the latest one."""
+    every = list(every_run(site))
+    if given == LAST and every:
+        return every[-1]
+    found = [one for one in every if one[0].name.startswith(given.strip().lower())]
     if len(found) != 1 or not given.strip():
         many = f"{len(found)} runs begin" if found else "no run begins"
         raise ParameterError(f"{many} with {given!r}", hint=f"atoll node runs{site.option} lists them")

@@ -1,6 +1,7 @@
 """Runs across machines, over NATS: parties, the hub between them, and what survives a crash of either.
 
 - :mod:`carrier`: what moves sealed frames between parties, and promises nothing else; one in this process
+- :mod:`tunnel`: the way out of a site: directly, or through its HTTP proxy
 - :mod:`connection`: one connection to a hub: TLS, a login by key, errors that say what to do
 - :mod:`subjects`: what is called how on the hub, and what a party asks of the hub's agent
 - :mod:`nats_carrier`: the carrier over NATS: frames through a hub, for as long as it takes

@@ -22,6 +22,7 @@ from nats.aio.client import Client
 
 from atoll.crypto.identity import Identity
 from atoll.errors import MissingComponent, ParameterError, RunError
+from atoll.runtime.nats.tunnel import Tunnel
 
 CONNECT_SECONDS: Final = 10
 PING_SECONDS: Final = 5
@@ -133,6 +134,8 @@ async def connect(
             await on_error(error)
 
     client = Client()
+    if scheme == "tls":
+        client._transport = Tunnel()
     try:
         await client.connect(
             f"{scheme}://{host_and_port(host, port)}",

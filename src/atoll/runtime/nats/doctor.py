@@ -20,7 +20,7 @@ from cryptography import x509
 from atoll import __version__, randomness
 from atoll.crypto.identity import Identity
 from atoll.errors import MissingComponent, RunError
-from atoll.runtime.nats import certificates, connection, subjects
+from atoll.runtime.nats import certificates, connection, subjects, tunnel
 from atoll.runtime.nats.connection import HubNotTrusted, HubRefused
 from atoll.runtime.nats.invitations import shown_chain
 from atoll.runtime.nats.nats_carrier import NatsCarrier
@@ -35,6 +35,7 @@ SLOW_MEGABYTES: Final = 1.0
 TRIED_BYTES: Final = 8 << 20
 LONG_SECONDS: Final = 0.5
 _TOPIC: Final = "doctor"
+_PROXY: Final = "ask who runs the proxy to let CONNECT to the hub pass; most do so on port 443 alone"
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ async def examine(url: str, identity: Identity | None = None, authority: str = "
 async def check_name(url: str) -> Finding:
     """Is the hub's host name known here?"""
     _, host, port = connection.split_url(url)
+    if tunnel.proxy_for(host):
+        return Finding(
+            "name", "good", f"{host} is looked up by the proxy {tunnel.shown(tunnel.proxy_for(host))}"
+        )
     try:
         known = await asyncio.get_running_loop().getaddrinfo(host, port)
     except OSError:
@@ -83,27 +88,36 @@ async def check_name(url: str) -> Finding:
 async def check_port(url: str) -> Finding:
     """Does anything answer at the hub's port?"""
     _, host, port = connection.split_url(url)
-    start = time.monotonic()
+    start, proxy = time.monotonic(), tunnel.proxy_for(host)
     try:
         async with asyncio.timeout(PORT_SECONDS):
-            _, writer = await asyncio.open_connection(host, port)
-    except ConnectionRefusedError:
+            _, writer = await tunnel.open_way(host, port)
+    except (OSError, TimeoutError) as error:
+        return _no_port(host, port, proxy, error)
+    writer.transport.abort()
+    by = f" through the proxy {tunnel.shown(proxy)}" if proxy else ""
+    return Finding(
+        "port", "good", f"port {port} answers after {1000 * (time.monotonic() - start):.0f} ms{by}"
+    )
+
+
+def _no_port(host: str, port: int, proxy: str, error: Exception) -> Finding:
+    if proxy:
+        return Finding("port", "bad", str(error) or f"the proxy {tunnel.shown(proxy)} is silent", _PROXY)
+    if isinstance(error, ConnectionRefusedError):
         return Finding(
             "port",
             "bad",
             f"{host} is there, but nothing listens on its port {port}",
             "ask the hub's owner whether the hub runs (atoll hub status) and on which port",
         )
-    except (OSError, TimeoutError):
-        return Finding(
-            "port",
-            "bad",
-            f"port {port} of {host} does not answer",
-            f"a firewall is likely: it must let outgoing TCP to {host}:{port} pass. "
-            "Behind a proxy that only lets web traffic pass, ask for an invitation with --wss",
-        )
-    writer.transport.abort()
-    return Finding("port", "good", f"port {port} answers after {1000 * (time.monotonic() - start):.0f} ms")
+    return Finding(
+        "port",
+        "bad",
+        f"port {port} of {host} does not answer",
+        f"a firewall is likely: it must let outgoing TCP to {host}:{port} pass. "
+        "If there is a proxy for the web, name it in HTTPS_PROXY",
+    )
 
 
 async def check_certificate(url: str, authority: str) -> list[Finding]:
@@ -130,9 +144,7 @@ async def _why_not_trusted(url: str, authority: str) -> str | None:
     _, host, port = connection.split_url(url)
     try:
         async with asyncio.timeout(connection.CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(
-                host, port, ssl=connection.tls_context(authority), server_hostname=host
-            )
+            writer = await tunnel.open_tls(host, port, connection.tls_context(authority))
     except ssl.SSLCertVerificationError as error:
         return error.verify_message
     except (OSError, TimeoutError) as error:

@@ -21,7 +21,7 @@ from nats import errors as nats_errors
 from atoll import randomness
 from atoll.crypto.identity import Identity
 from atoll.errors import ParameterError, RunError
-from atoll.runtime.nats import certificates, connection, subjects
+from atoll.runtime.nats import certificates, connection, subjects, tunnel
 from atoll.runtime.nats.connection import HubNotTrusted, HubRefused, HubUnreachable, Login
 from atoll.runtime.nats.nats_carrier import decoded
 from atoll.runtime.nats.site import HubAddress
@@ -199,7 +199,7 @@ async def shown_chain(url: str) -> list[str]:
     context.verify_mode = ssl.CERT_NONE
     try:
         async with asyncio.timeout(connection.CONNECT_SECONDS):
-            _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=host)
+            writer = await tunnel.open_tls(host, port, context)
     except (OSError, TimeoutError) as error:
         reason = getattr(error, "strerror", None) or str(error) or "no answer in time"
         raise HubUnreachable(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from atoll.estimators.summation import secure_sum
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
+    from atoll.runtime.nats.engine import NatsEngine
     from atoll.runtime.result import Result, load_result
     from atoll.runtime.studies import load_study
     from atoll.study.model import Study
@@ -47,6 +48,7 @@ __all__ = [
     "Faults",
     "Island",
     "LocalEngine",
+    "NatsEngine",
     "Result",
     "Study",
     "load_result",
@@ -63,6 +65,7 @@ _HOMES = {
     "Faults": "atoll.runtime.local.faults",
     "Island": "atoll.data.island",
     "LocalEngine": "atoll.runtime.local.engine",
+    "NatsEngine": "atoll.runtime.nats.engine",
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
     "load_result": "atoll.runtime.result",

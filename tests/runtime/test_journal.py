@@ -82,7 +82,9 @@ def test_one_place_is_never_sealed_twice_under_one_key_and_nonce(tmp_path: Path)
         journal.append(Draw(0, "seed", SECRET))
         piece = journal.keep(SECRET)
         journal.close()
-        seen.append((tmp_path / "small").read_bytes()[cut:] + (tmp_path / "bulk").read_bytes()[piece.offset :])
+        seen.append(
+            (tmp_path / "small").read_bytes()[cut:] + (tmp_path / "bulk").read_bytes()[piece.offset :]
+        )
         os.truncate(tmp_path / "small", cut)
         os.truncate(tmp_path / "bulk", piece.offset)
     assert len(set(seen)) == 3
@@ -135,7 +137,9 @@ def test_entries_cannot_change_places(tmp_path: Path) -> None:
         ({"versions": {"numpy": "2", "blas": "x"}}, "blas was None, is x"),
     ],
 )
-def test_a_journal_of_something_else_is_refused(tmp_path: Path, changed: dict[str, object], said: str) -> None:
+def test_a_journal_of_something_else_is_refused(
+    tmp_path: Path, changed: dict[str, object], said: str
+) -> None:
     import msgspec
 
     opened(tmp_path).close()

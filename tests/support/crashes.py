@@ -98,7 +98,9 @@ class Lab:
         self.outcomes: dict[str, PartyOutcome] = {}
         self.crashes: Counter[str] = Counter()
 
-    def party(self, name: str, doom: Doom, folder: Path | None = None, own: Own | None = None) -> PartyOutcome:
+    def party(
+        self, name: str, doom: Doom, folder: Path | None = None, own: Own | None = None
+    ) -> PartyOutcome:
         """One start of one party."""
         start: RunStart = self.starts[name]
         return asyncio.run(

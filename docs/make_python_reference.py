@@ -25,6 +25,14 @@ Everything that `import atoll` gives. This page is made from the docstrings
 
 ORDER = (
     "PCA",
+    "GLM",
+    "LinearRegression",
+    "Ridge",
+    "Lasso",
+    "LogisticRegression",
+    "LinearSVC",
+    "KMeans",
+    "describe",
     "secure_sum",
     "Island",
     "LocalEngine",

@@ -17,7 +17,7 @@ From the ground up; a layer imports only what stands before it:
 - :mod:`protocols`: what the roles of a study do
 - :mod:`runtime`: engines that run the roles, and results
 - :mod:`review`: what a study means, before it runs
-- :mod:`estimators`: ``atoll.PCA`` and ``atoll.secure_sum``
+- :mod:`estimators`: ``atoll.PCA``, ``atoll.GLM`` and others, ``atoll.secure_sum``
 - :mod:`report`: tables, pictures and texts; :mod:`bench`: time and bytes, measured
 - :mod:`cli`: the ``atoll`` command
 """
@@ -30,6 +30,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from atoll.data.island import Island
     from atoll.errors import AtollError
+    from atoll.estimators.learning.classifiers import LinearSVC, LogisticRegression
+    from atoll.estimators.learning.cluster import KMeans
+    from atoll.estimators.learning.description import describe
+    from atoll.estimators.learning.glm import GLM
+    from atoll.estimators.learning.linear import Lasso, LinearRegression, Ridge
     from atoll.estimators.pca.estimator import PCA
     from atoll.estimators.progress import show_progress
     from atoll.estimators.summation import secure_sum
@@ -43,14 +48,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "GLM",
     "PCA",
     "AtollError",
     "Faults",
     "Island",
+    "KMeans",
+    "Lasso",
+    "LinearRegression",
+    "LinearSVC",
     "LocalEngine",
+    "LogisticRegression",
     "NatsEngine",
     "Result",
+    "Ridge",
     "Study",
+    "describe",
     "load_result",
     "load_study",
     "secure_sum",
@@ -60,6 +73,13 @@ __all__ = [
 # Public names are imported when first used: the command line and each module alone start without
 # pandas and scikit-learn, which take seconds to import.
 _HOMES = {
+    "GLM": "atoll.estimators.learning.glm",
+    "KMeans": "atoll.estimators.learning.cluster",
+    "Lasso": "atoll.estimators.learning.linear",
+    "LinearRegression": "atoll.estimators.learning.linear",
+    "LinearSVC": "atoll.estimators.learning.classifiers",
+    "LogisticRegression": "atoll.estimators.learning.classifiers",
+    "Ridge": "atoll.estimators.learning.linear",
     "PCA": "atoll.estimators.pca.estimator",
     "AtollError": "atoll.errors",
     "Faults": "atoll.runtime.local.faults",
@@ -68,6 +88,7 @@ _HOMES = {
     "NatsEngine": "atoll.runtime.nats.engine",
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
+    "describe": "atoll.estimators.learning.description",
     "load_result": "atoll.runtime.result",
     "load_study": "atoll.runtime.studies",
     "secure_sum": "atoll.estimators.summation",

@@ -315,6 +315,50 @@ def private_pppca(**parameters: Any) -> Example:
     )
 
 
+def learning(
+    protocol: str, secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, **parameters: Any
+) -> Example:
+    """Three numbers explain a fourth column, or its classes."""
+    X = table(60)
+    frame = pd.DataFrame(X, columns=["age", "dose", "weight", "stay"])
+    frame["outcome"] = np.where(X[:, 0] + np.sin(np.arange(60.0)) > 0, "well", "ill")
+    islands = as_islands({f"hospital-{i}": part for i, part in enumerate(cut_frame(frame, 4))})
+    target = {"classifier": "outcome", "kmeans": None}.get(protocol, "stay")
+    columns = ("age", "dose", "weight") if target else ("age", "dose", "weight", "stay")
+    study = Study(
+        name="example",
+        protocol=protocol,
+        analysis={"classifier": "classification", "kmeans": "clusters"}.get(protocol, "regression"),
+        secure_sum=secure_sum,
+        sum_options=sum_options or {},
+        parties=parties(islands, "provider", "server", "consumer"),
+        parameters={"columns": columns, **({"target": target} if target else {}), **parameters},
+        release={
+            "model": ("provider", "consumer"),
+            "fit": ("consumer",),
+            "n_samples": ("provider", "consumer"),
+        },
+    )
+    return Example(study, islands)
+
+
+def description() -> Example:
+    example = learning("kmeans")
+    study = structs.replace(
+        example.study,
+        protocol="describe",
+        analysis="description",
+        parameters={
+            "columns": ("age", "dose", "weight", "outcome"),
+            "categorical": ("outcome",),
+            "levels": {"outcome": ("ill", "well")},
+            "ranges": {"age": (-10.0, 10.0)},
+        },
+        release={"description": ("provider", "consumer")},
+    )
+    return Example(study, example.islands)
+
+
 SUMS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in secure_sums.METHODS),
     ("masks", {"dropouts": 1}),
@@ -356,6 +400,11 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         for name, options in SUMS
         if options.get("encoding") != "exponent"
     },
+    "glm": lambda: learning("glm"),
+    "least-squares": lambda: learning("least-squares", "masks"),
+    "classifier": lambda: learning("classifier", "lattice"),
+    "describe": lambda: description(),
+    "kmeans": lambda: learning("kmeans", "paillier", n_clusters=2),
     "sum-mediated": lambda: mediated(summation("mix")),
     "sum-mediated-elgamal": lambda: mediated(summation("mix", {"form": "elgamal", "parallel": True})),
     "pppca-mediated": lambda: mediated(pppca("mix", {"segments": 3})),

@@ -191,6 +191,11 @@ def _show_cost(review: Review, screen: Console) -> None:
     if cost.projection_bytes_per_row:
         made.add_row("and for each record's projection", f"{cost.projection_bytes_per_row} B")
     made.add_row("memory for the sums, at the receiver", size(cost.memory_server))
+    if cost.further is not None:
+        made.add_row("for how many steps of the fit", f"{cost.steps}")
+        made.add_row("each step more: messages", f"{cost.further['messages']:,}")
+        made.add_row("each step more: rounds", f"{cost.further['rounds']}")
+        made.add_row("each step more: sent in all", size(cost.further["bytes_total"]))
     screen.print(made)
     screen.print()
     _show_forecast(cost.forecast, screen)

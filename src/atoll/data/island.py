@@ -184,9 +184,9 @@ class Island:
             if whole:
                 yield self._as_floats(np.asarray(self._table)[part], columns, start)
             else:
-                yield np.column_stack(
-                    [self._as_floats(v[part], [c], start) for v, c in zip(parts, columns, strict=True)]
-                )
+                read = [self._as_floats(v[part], [c], start) for v, c in zip(parts, columns, strict=True)]
+                rows_here = len(range(*part.indices(self.n_rows)))
+                yield np.column_stack(read) if read else np.empty((rows_here, 0))
 
     def features(self, columns: Sequence[str]) -> Matrix:
         """The same as one matrix, for what cannot be done block by block."""
@@ -224,6 +224,10 @@ class Island:
             return values.astype(np.float64), ()
         classes, codes = np.unique(values.astype(str), return_inverse=True)
         return codes.astype(np.int64), tuple(str(c) for c in classes)
+
+    def values(self, column: str) -> npt.NDArray[Any]:
+        """A column as it is, numbers or not; for what cannot be read as numbers, such as categories."""
+        return self._column(column)
 
     def row_ids(self, column: str) -> tuple[str, ...]:
         """A column that tells the rows apart, as text; none missing, none twice."""

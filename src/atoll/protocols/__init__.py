@@ -9,6 +9,7 @@
 - :mod:`booking`: one owner's ledger during one run
 - :mod:`summation`: the secure sum alone
 - :mod:`pca`: principal component analysis
+- :mod:`learning`: regression, classification and clustering
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ PROTOCOLS: Registry[Protocol] = Registry(
         "meta": "atoll.protocols.pca.baselines:META",
         "separate": "atoll.protocols.pca.baselines:SEPARATE",
         "sum": "atoll.protocols.summation:PROTOCOL",
+        "glm": "atoll.protocols.learning.glm:PROTOCOL",
+        "least-squares": "atoll.protocols.learning.least_squares:PROTOCOL",
+        "classifier": "atoll.protocols.learning.classifier:PROTOCOL",
+        "kmeans": "atoll.protocols.learning.kmeans:PROTOCOL",
+        "describe": "atoll.protocols.learning.describe:PROTOCOL",
     },
 )
 """Every protocol by name; packages add theirs as entry points of this group."""

@@ -179,6 +179,10 @@ class Protocol:
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
     """Expected cost for a study over tables of so many columns."""
+    steps: Callable[[Study, int], int] | None = None
+    """How many steps ``expect`` assumes, where a fit takes as many as it takes."""
+    further: Callable[[Study, int], Expectation] | None = None
+    """What one step more or less changes, where how many steps a fit takes is known only afterwards."""
     forecast: Callable[[Study, Circumstances], tuple[Expectation, Forecast]] | None = None
     """The same for tables and links that are known better, with time and memory."""
     reads_table: Callable[[Study, Address], bool] = lambda _, __: True

@@ -12,11 +12,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Protocol
 
 import numpy as np
 
 from atoll import randomness
-from atoll.data.island import Chosen, Matrix
+from atoll.data.island import Matrix
 from atoll.errors import PrivacyError
 from atoll.network import Network, Record
 from atoll.privacy.accountant import Spent
@@ -25,6 +26,13 @@ from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.own import Own
 from atoll.study.model import Study
+
+
+class Rows(Protocol):
+    """Rows that can be read block by block."""
+
+    def blocks(self) -> Iterator[Matrix]: ...
+
 
 RECORDED_RELEASE = "privacy/release"
 
@@ -70,7 +78,7 @@ class Booking:
         if self._own.ledger is not None:
             self._own.ledger.give_back(self._release)
 
-    async def made_from(self, net: Network, table: Chosen) -> None:
+    async def made_from(self, net: Network, table: Rows) -> None:
         """The rows that the release is made from; to be said before the first stage is settled."""
         if self._own.ledger is not None:
             self._fingerprint = await net.compute(fingerprint, table.blocks())
@@ -81,7 +89,7 @@ class Booking:
             with self._named():
                 self._own.ledger.settle(self._release, stage, self._fingerprint)
 
-    async def settle_exact(self, net: Network, table: Chosen) -> None:
+    async def settle_exact(self, net: Network, table: Rows) -> None:
         """Of a study without an epsilon, before its first number leaves; else nothing."""
         if self.exact:
             await self.made_from(net, table)

@@ -130,7 +130,17 @@ def _cost(review: Review) -> str:
         f"Expected volume for {cost.columns} columns: {cost.messages:,} messages in {cost.rounds} rounds, "
         f"{size(cost.bytes_per_provider)} sent by each island, {size(cost.bytes_total)} in all"
         f"{rows if cost.projection_bytes_per_row else ''}; about {size(cost.memory_server)} of memory for "
-        "the sums at the receiving party." + _forecast(cost)
+        "the sums at the receiving party." + _steps(cost) + _forecast(cost)
+    )
+
+
+def _steps(cost: CostReview) -> str:
+    if cost.further is None:
+        return ""
+    return (
+        f" This is for {cost.steps} steps of the fit, which takes as many as it needs: each one more adds "
+        f"{cost.further['messages']:,} messages in {cost.further['rounds']} rounds and "
+        f"{size(cost.further['bytes_total'])}."
     )
 
 

@@ -67,6 +67,10 @@ class CostReview(msgspec.Struct, frozen=True):
     """Projections come on top, unless the forecast has them: their bytes grow with the rows."""
     forecast: Forecast | None = None
     """Time and memory, where the protocol can say them."""
+    steps: int | None = None
+    """How many steps of a fit the figures are for, where that is known only afterwards."""
+    further: dict[str, int] | None = None
+    """What one step more adds: messages, bytes, rounds."""
 
 
 class Review(msgspec.Struct, frozen=True):
@@ -343,7 +347,10 @@ def _cost(
     expected, foreseen = protocol.expect(study, columns), None
     if protocol.forecast is not None:
         expected, foreseen = protocol.forecast(study, Circumstances(columns, *guess))
-    return CostReview(columns, *expected, _projection_bytes(protocol, study, columns), foreseen), None
+    steps = None if protocol.steps is None else protocol.steps(study, columns)
+    further = None if protocol.further is None else protocol.further(study, columns)._asdict()
+    per_row = _projection_bytes(protocol, study, columns)
+    return CostReview(columns, *expected, per_row, foreseen, steps, further), None
 
 
 def _projection_bytes(protocol: Protocol, study: Study, columns: int) -> int:

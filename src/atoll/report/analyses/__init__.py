@@ -3,6 +3,8 @@
 - :mod:`base`: what a renderer gives
 - :mod:`pca`: principal component analysis
 - :mod:`sum`: a secure sum
+- :mod:`learning`: regressions, classifiers and clusters
+- :mod:`description`: a joint "Table 1"
 
 A package brings a renderer as an entry point of ``atoll.analyses``, named for its analysis.
 """
@@ -16,7 +18,14 @@ RENDERERS: Registry[type[Analysis]] = Registry(
     "atoll.analyses",
     "a renderer of results",
     Analysis,
-    {"pca": "atoll.report.analyses.pca:PCA", "sum": "atoll.report.analyses.sum:Sum"},
+    {
+        "pca": "atoll.report.analyses.pca:PCA",
+        "sum": "atoll.report.analyses.sum:Sum",
+        "regression": "atoll.report.analyses.learning:Regression",
+        "classification": "atoll.report.analyses.learning:Classification",
+        "clusters": "atoll.report.analyses.learning:Clusters",
+        "description": "atoll.report.analyses.description:Description",
+    },
 )
 """By the name of the analysis."""
 

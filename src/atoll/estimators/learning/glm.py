@@ -1,0 +1,105 @@
+"""``atoll.GLM``: generalized linear models across islands, with the table that epidemiologists expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll.estimators.learning.base import RowsEstimator
+from atoll.protocols.learning.families import link_of
+from atoll.protocols.learning.summary import Summary
+
+
+class GLM(RowsEstimator):
+    """A generalized linear model of rows on several islands, by one secure sum a step.
+
+    Parameters
+    ----------
+    family : "gaussian", "binomial", "poisson" or "gamma"
+    link : str, optional
+        Another link than the family's usual one.
+    offset, weights : str, optional
+        Columns with a known part of the predictor, and with prior weights.
+    categorical : sequence of str
+        Columns that hold categories; their first level is the reference.
+    missing : "refuse" or "drop"
+        What to do with rows that lack a value.
+
+    Examples
+    --------
+    >>> import atoll, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2))
+    >>> y = rng.poisson(np.exp(0.5 + X @ [0.3, -0.2]))
+    >>> glm = atoll.GLM("poisson").fit([X[:100], X[100:]], [y[:100], y[100:]])
+    >>> glm.coef_.round(2)
+    array([ 0.33, -0.22])
+    """
+
+    protocol = "glm"
+    analysis = "regression"
+
+    def __init__(
+        self,
+        family: str = "gaussian",
+        link: str | None = None,
+        *,
+        fit_intercept: bool = True,
+        columns: Any = None,
+        categorical: Any = (),
+        offset: str | None = None,
+        weights: str | None = None,
+        missing: str = "refuse",
+        max_iter: int = 100,
+        tol: float = 1e-8,
+        secure_sum: str = "shares",
+        dropouts: int = 0,
+        key: str = "collective",
+        mix: Any = None,
+        engine: Any = None,
+    ) -> None:
+        self.family = family
+        self.link = link
+        self.fit_intercept = fit_intercept
+        self.columns = columns
+        self.categorical = categorical
+        self.offset = offset
+        self.weights = weights
+        self.missing = missing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.secure_sum = secure_sum
+        self.dropouts = dropouts
+        self.key = key
+        self.mix = mix
+        self.engine = engine
+
+    def fit(self, islands: Any, y: Any = None, *, target: str | None = None) -> GLM:
+        """Fit the joint model: a list of tables with a list of targets, or tables with a target column."""
+        finished = self._fit(islands, y, target)
+        coefficients = np.array(finished.result["model"]["coefficients"])
+        self.coef_ = coefficients[int(self.fit_intercept) :]
+        self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
+        fit = finished.result["fit"]
+        self.n_iter_ = int(fit["iterations"])
+        self.deviance_, self.null_deviance_ = float(fit["deviance"]), float(fit["null_deviance"])
+        self.aic_, self.bic_ = float(fit["aic"]), float(fit["bic"])
+        self.covariance_ = np.array(fit["covariance"])
+        return self
+
+    def _parameters(self) -> dict[str, Any]:
+        said = {"family": self.family, "fit_intercept": bool(self.fit_intercept)}
+        said |= {"max_iter": int(self.max_iter), "tol": float(self.tol)}
+        optional = {"link": self.link, "offset": self.offset, "weights": self.weights}
+        return said | {name: value for name, value in optional.items() if value is not None}
+
+    def predict(self, X: Any, offset: npt.ArrayLike = 0.0) -> npt.NDArray[np.float64]:
+        """The expected response of new rows."""
+        eta = self._design(X) @ self.coef_ + self.intercept_ + np.asarray(offset, dtype=np.float64)
+        return np.asarray(link_of(self.family, self.link).mean(eta))
+
+    def summary(self) -> Summary:
+        """Estimates with standard errors, z or t, p and intervals, as R or statsmodels print them."""
+        return Summary.of(self.result_)

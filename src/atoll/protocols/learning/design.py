@@ -1,0 +1,258 @@
+"""An island's rows as a model sees them: a design matrix, a response, weights and offsets, block by block.
+
+Numbers are measured from a common centre in common units, which the server makes of the first sum: means to
+a sixteenth of a deviation, deviations to a power of two. Sums of squares then lose no digits to a column
+that is large beside its deviations, and the model is the same: coefficients are put back at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from atoll.codec import Message
+from atoll.data.island import BLOCK_BYTES, Chosen, Island, Matrix
+from atoll.data.statistics import raise_for_missing
+from atoll.errors import DataError
+from atoll.protocols import checked
+from atoll.protocols.learning.fields import AgreedFields, FieldParameters, codes, terms
+from atoll.study.address import Address
+from atoll.threads import in_order
+
+INTERCEPT = "(Intercept)"
+
+_CENTRE_STEPS = 16
+"""A centre is told to this part of a deviation."""
+
+
+class Rows(NamedTuple):
+    """Some rows: the design matrix, the response (a number, or the place of its class), weight and offset."""
+
+    X: Matrix
+    y: Matrix
+    weight: Matrix
+    offset: Matrix
+
+
+class Units(Message, frozen=True):
+    """Server -> provider: n, and the centre and unit of every design column and, last, of the response."""
+
+    n: int
+    centre: np.ndarray[Any, Any]
+    unit: np.ndarray[Any, Any]
+
+
+class Survey(NamedTuple):
+    """What the first sum says: rows, rows left out, and moments of every design column and the response."""
+
+    n: int
+    dropped: int
+    total: Matrix
+    squares: Matrix
+
+
+def units(survey: Survey, measured: np.ndarray[Any, Any], recentre: bool) -> Units:
+    """Centres and units from the first sum.
+
+    ``measured``: which terms, and last whether the response, hold numbers; the others are indicators and
+    classes, which need neither. Without an intercept nothing may be moved, only measured otherwise.
+    """
+    mean = survey.total / survey.n
+    variance = np.maximum(survey.squares / survey.n - mean**2, 0.0)
+    spread = np.sqrt(np.maximum(variance, np.maximum(mean**2 * 2.0**-40, 2.0**-200)))
+    if not recentre:
+        spread = np.sqrt(np.maximum(survey.squares / survey.n, 2.0**-200))
+    unit = np.where(survey.squares > 0.0, 2.0 ** np.round(np.log2(spread)), 1.0)
+    centre = np.round(mean / unit * _CENTRE_STEPS) / _CENTRE_STEPS * unit if recentre else np.zeros_like(mean)
+    unit[~measured], centre[~measured] = 1.0, 0.0
+    return Units(survey.n, centre, unit)
+
+
+def check_units(told: Units, length: int, own_rows: int, server: Address) -> None:
+    """Finite centres, units that are powers of two, and no fewer rows than there are here."""
+    checked.check_floats(told.centre, (length,), "centres", server)
+    checked.check_scale(told.unit, length, server)
+    if (np.frexp(told.unit)[0] != 0.5).any():
+        raise checked.refuse(server, "units that are not powers of two")
+    if not own_rows <= told.n < checked.MAX_ROWS:
+        raise checked.refuse(server, f"{told.n} as the number of all rows to one who has {own_rows} of them")
+
+
+class Read(NamedTuple):
+    """Everything that is read of a table: numbers, and the places of categories and classes."""
+
+    table: Chosen
+    places: Sequence[np.ndarray[Any, Any]]
+
+    def blocks(self) -> Iterator[Matrix]:
+        """All rows, so many at a time."""
+        at = 0
+        for block in self.table.blocks():
+            part = slice(at, at + len(block))
+            yield np.column_stack([block, *(place[part] for place in self.places)])
+            at += len(block)
+
+
+class Design:
+    """One island's rows for one model."""
+
+    def __init__(
+        self, island: Island, agreed: AgreedFields, p: FieldParameters, *, classes: bool, intercept: bool
+    ) -> None:
+        self.island = island
+        self.numbers = tuple(name for name in agreed.names if name not in p.categorical)
+        self.terms = terms(agreed, p.categorical)
+        self.intercept = intercept
+        self._p = p
+        self._groups = [
+            (codes(island.values(name), agreed.levels[name], island.name, name), len(agreed.levels[name]))
+            for name in agreed.names
+            if name in p.categorical
+        ]
+        self._group_names = [name for name in agreed.names if name in p.categorical]
+        self._order = _order(agreed, p)
+        self._classes = agreed.levels.get(p.target or "") if classes else None
+        self._labels = (
+            codes(island.values(p.target), self._classes, island.name, p.target)
+            if self._classes is not None and p.target is not None
+            else None
+        )
+        self.units: Units | None = None
+        read = [*self.numbers, *(name for name in p.special if self._labels is None or name != p.target)]
+        self.table = island.chosen(read)
+        """Everything that is read as numbers."""
+        places = [place for place, _ in self._groups] + ([] if self._labels is None else [self._labels])
+        self.read = Read(self.table, places)
+
+    @property
+    def width(self) -> int:
+        """Columns of the design matrix, the intercept included."""
+        return len(self.terms) + self.intercept
+
+    def survey(self) -> Matrix:
+        """n, rows left out, and the moments of the terms and the response: what this island adds first."""
+        refuse = self._p.missing == "refuse"
+
+        def of_block(rows: Rows) -> Matrix:
+            wide = np.column_stack([rows.X[:, int(self.intercept) :], rows.y])
+            return np.concatenate([[len(wide)], wide.sum(axis=0), (wide**2).sum(axis=0)])
+
+        total = self.add_up(of_block, 1 + 2 * (len(self.terms) + 1))
+        dropped = self.island.n_rows - round(total[0])
+        if dropped and refuse:
+            self._raise_for_missing()
+        if total[0] == 0:
+            raise DataError(
+                f"{self.island.name}: the table has no complete row", hint="leave the island out of the study"
+            )
+        return np.concatenate([[total[0], dropped], total[1:]])
+
+    def add_up(self, of_block: Callable[[Rows], Matrix], length: int) -> Matrix:
+        """What every block gives, added: on all cores, in an order that the table's shape decides."""
+        step = self._step()
+        count = max(1, -(-self.island.n_rows // step))
+        parts = in_order(of_block, self.blocks(step), count)
+        return reduce(np.add, parts, np.zeros(length))
+
+    def _step(self) -> int:
+        return max(256, BLOCK_BYTES // (8 * max(1, self.width)))
+
+    def blocks(self, step: int | None = None) -> Iterator[Rows]:
+        """All complete rows, so many at a time."""
+        step = step or self._step()
+        for index, block in enumerate(self.table.blocks(step)):
+            part = slice(index * step, index * step + len(block))
+            yield self._rows(block, part)
+
+    def _rows(self, block: Matrix, part: slice) -> Rows:
+        groups = [(place[part], count) for place, count in self._groups]
+        keep = np.isfinite(block).all(axis=1)
+        for place, _ in groups:
+            keep &= place >= 0
+        label = None if self._labels is None else self._labels[part]
+        if label is not None:
+            keep &= label >= 0
+        if not keep.all():
+            block, groups = block[keep], [(place[keep], count) for place, count in groups]
+            label = None if label is None else label[keep]
+        return self._measured(block, groups, label)
+
+    def _measured(self, block: Matrix, groups: list[tuple[Any, int]], label: Any) -> Rows:
+        d, n = len(self.numbers), len(block)
+        X = np.empty((n, self.width))
+        if self.intercept:
+            X[:, 0] = 1.0
+        design = X[:, int(self.intercept) :]
+        numbers = block[:, :d]
+        if self.units is not None:
+            places = self._order[:d]
+            numbers = (numbers - self.units.centre[places]) / self.units.unit[places]
+        design[:, self._order[:d]] = numbers
+        at = d
+        for place, count in groups:
+            for level in range(1, count):
+                design[:, self._order[at]] = place == level
+                at += 1
+        rest = {
+            name: block[:, d + i]
+            for i, name in enumerate(n for n in self._p.special if label is None or n != self._p.target)
+        }
+        return Rows(X, self._response(rest, label, n), *self._extras(rest, n))
+
+    def _response(self, rest: dict[str, Matrix], label: Any, n: int) -> Matrix:
+        if label is not None:
+            return np.asarray(label, dtype=np.float64)
+        if self._p.target is None:
+            return np.zeros(n)
+        return rest[self._p.target]
+
+    def _extras(self, rest: dict[str, Matrix], n: int) -> tuple[Matrix, Matrix]:
+        weight = rest[self._p.weights] if self._p.weights else np.ones(n)
+        if (weight <= 0).any():
+            raise DataError(
+                f"{self.island.name}: the weights in {self._p.weights!r} must be above 0",
+                hint="drop rows of weight 0",
+            )
+        return weight, rest[self._p.offset] if self._p.offset else np.zeros(n)
+
+    def _raise_for_missing(self) -> None:
+        hint = "drop the row, fill it in, or let the study drop such rows (missing = 'drop')"
+        raise_for_missing(self.table, hint)
+        named = [(name, place) for name, (place, _) in zip(self._group_names, self._groups, strict=True)]
+        if self._labels is not None and self._p.target is not None:
+            named.append((self._p.target, self._labels))
+        for name, place in named:
+            if (place < 0).any():
+                where = self.island.place(int(np.argmax(place < 0)))
+                raise DataError(
+                    f"{self.island.name}: column {name!r} holds a missing value at {where}", hint=hint
+                )
+
+
+def _order(agreed: AgreedFields, p: FieldParameters) -> list[int]:
+    """Where in the design the numbers stand and, after them, the indicators of each category."""
+    numbers: list[int] = []
+    groups: list[int] = []
+    at = 0
+    for name in agreed.names:
+        if name in p.categorical:
+            width = len(agreed.levels[name]) - 1
+            groups.extend(range(at, at + width))
+            at += width
+        else:
+            numbers.append(at)
+            at += 1
+    return [*numbers, *groups]
+
+
+def measured_terms(agreed: AgreedFields, p: FieldParameters) -> np.ndarray[Any, Any]:
+    """Which design columns hold numbers rather than indicators."""
+    flags = [
+        flag
+        for name in agreed.names
+        for flag in ([False] * (len(agreed.levels[name]) - 1) if name in p.categorical else [True])
+    ]
+    return np.array(flags, dtype=bool)

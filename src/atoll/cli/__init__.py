@@ -3,7 +3,7 @@
 - :mod:`console`: what all commands print, and how; :mod:`options`: options that several commands share
 - :mod:`commands`: commands whose help is ours; :mod:`outputs`: the folder that a run writes
 - :mod:`progress`: the bar while it runs
-- :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``
+- :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``; :mod:`check`: ``atoll check``
 - :mod:`hospitals`: the demo's data and its study; :mod:`comparison`: what its result is compared with
 - :mod:`demo`: ``atoll demo``
 - :mod:`one_machine`: a hub and sites as processes here; :mod:`demo_network`: ``atoll demo --network``

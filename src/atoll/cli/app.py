@@ -10,6 +10,7 @@ import typer
 
 from atoll import __version__
 from atoll.cli import bench, console, hub, identity, ledger, node, receipt, study
+from atoll.cli.check import check
 from atoll.cli.commands import Command, Group
 from atoll.cli.demo import demo
 from atoll.cli.options import FLAG
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, review):
+for command in (demo, run, review, check):
     app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(hub.app, name="hub")

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from atoll.codec import Message
-from atoll.crypto.identity import Identity, PublicIdentity
-from atoll.errors import AtollError, ParameterError, PrivacyError, RunError
+from atoll.crypto.identity import Identity, PublicIdentity, read_notice
+from atoll.errors import AtollError, MessageError, ParameterError, PrivacyError, RunError
 from atoll.runtime.nats import requests, runs
 from atoll.runtime.nats.carrier import Carrier
 from atoll.runtime.nats.connection import HubUnreachable
@@ -146,6 +146,8 @@ class Node:
     def _take(self, opened: Opened) -> bool:
         """One control message; whether its sender need not send it again."""
         message = opened.message
+        if opened.signer.fingerprint in revoked(self.site):
+            raise MessageError("a control message is signed with a revoked key")
         if isinstance(message, Proposal):
             return self._take_proposal(opened)
         folder = RunFolder(self.site, message.proposal.hex()[:12])  # type: ignore[attr-defined]
@@ -403,6 +405,14 @@ def _is_about(message: Message, state: State) -> bool:
     if isinstance(message, Proposal):
         return False
     return bool(message.proposal.hex() == state.id)  # type: ignore[attr-defined]
+
+
+def revoked(site: Site) -> set[str]:
+    """Keys that are not to be trusted any more, by the notices that this site has accepted."""
+    return {
+        PublicIdentity.from_raw(read_notice(path.read_bytes()).old).fingerprint
+        for path in site.notices.glob("revoked-*.notice")
+    }
 
 
 def plain(text: str) -> str:

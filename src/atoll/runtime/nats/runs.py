@@ -41,7 +41,7 @@ LAST: Final = "last"
 _SEALED: Final = "key of a run"
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answer(msgspec.Struct, frozen=True):
     """What is known of another party's part."""
 
     state: str
@@ -52,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     missing: tuple[str, ...] = ()
 
 
-class State(msgspec.Struct, kw_only=True, omit_defaults=True):
+class State(msgspec.Struct, kw_only=True):
     """One run as this site knows it."""
 
     id: str
@@ -95,7 +95,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
         return tuple(name for name in self.parties if name != self.me and name not in self.answers)
 
 
-class End(msgspec.Struct, frozen=True, omit_defaults=True):
+class End(msgspec.Struct, frozen=True):
     """How a worker ended, as it says itself."""
 
     state: str
@@ -107,7 +107,7 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     released: tuple[str, ...] = ()
 
 
-class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+class Progress(msgspec.Struct, frozen=True):
     """How far a worker is."""
 
     what: str = ""

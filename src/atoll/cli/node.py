@@ -208,6 +208,8 @@ class _Screen:
 
         screen = console.out()
         now = time.strftime("%H:%M:%S")
+        if event == "progress":
+            event = far(RunFolder(self._site, state.name), state)
         words = f": {state.words}" if state.words and event == state.phase else ""
         screen.print(f"[dim]{now}[/] {state.name:12} {escape(event + words)}")
         if event == "proposed":

@@ -25,6 +25,7 @@ from atoll.runtime.nats.connection import HubUnreachable
 from atoll.runtime.nats.control import Control, Known
 from atoll.runtime.nats.owned import chosen_data_set, table_of
 from atoll.runtime.nats.policy import Policy, read_policy, refusals
+from atoll.runtime.nats.receipts import ReceiptTap
 from atoll.runtime.nats.requests import Answered, Request
 from atoll.runtime.nats.runs import Answer, RunFolder, State, every_run, find_run
 from atoll.runtime.nats.site import DataSet, Site, write_json
@@ -51,6 +52,8 @@ from atoll.study.model import Study
 log = logging.getLogger("atoll.node")
 
 TICK: Final = 0.2
+TELL_EVERY: Final = 10.0
+"""Seconds between two words about the progress of a run."""
 AFTERWARDS: Final = 7 * 24 * 3600
 """Seconds for which others are told how a run ended."""
 
@@ -85,6 +88,7 @@ class Node:
         self._make_carrier = carrier
         self._workers = Workers(self.options.passphrase)
         self._stopping = asyncio.Event()
+        self._told: dict[str, float] = {}
         self._control: Control
         self.connected = asyncio.Event()
         if self.options.data_sets is not None:
@@ -163,7 +167,8 @@ class Node:
             self._note(
                 folder, state, declined.party, Answer(runs.DECLINED, plain(declined.words or declined.why))
             )
-            self._end(folder, state, runs.DECLINED, words=f"{declined.party} declined")
+            if state.phase != runs.RUNNING:
+                self._end(folder, state, runs.DECLINED, words=f"{declined.party} declined")
         elif isinstance(message, Cancel):
             read_answer(proposed, opened, Cancel)
             self._end(folder, state, runs.CANCELLED, words=f"{state.submitter} cancelled it")
@@ -365,12 +370,19 @@ class Node:
             self._end(
                 folder, state, end.state, error=end.error, words=words, role=end.role, missing=end.missing
             )
+        elif self._workers.gave_up(folder.path):
+            words = f"the worker fails at once, each time (atoll node logs {folder.name} says more)"
+            self._end(folder, state, runs.FAILED, error="RunError", words=words)
         elif self._workers.keep(folder.path):
             state.starts += 1
             folder.save(state)
             if state.starts > 1:
                 log.info("run %s: worker started again (%d)", folder.name, state.starts)
                 self.options.say("resumed", state)
+        elif time.monotonic() > self._told.get(folder.name, time.monotonic() - 1) + TELL_EVERY:
+            self._told[folder.name] = time.monotonic()
+            self.options.say("progress", state)
+        self._told.setdefault(folder.name, time.monotonic())
 
     def _end(self, folder: RunFolder, state: State, phase: str, **how: Any) -> None:
         if state.phase not in runs.ACTIVE:
@@ -382,6 +394,8 @@ class Node:
         for name, value in how.items():
             setattr(state, name, value)
         folder.save(state)
+        if began and phase != runs.FINISHED and not folder.receipt.exists():
+            self._write_receipt(folder, phase)
         if not self._workers.is_staying(folder.path):
             folder.forget_key()
         log.info("run %s: %s", folder.name, phase)
@@ -394,6 +408,13 @@ class Node:
             )
             self._tell(state, sign(self.identity, said), time.time() + AFTERWARDS)
         self.options.say(phase, state)
+
+    def _write_receipt(self, folder: RunFolder, phase: str) -> None:
+        """Of a run whose worker was ended before it could write its own."""
+        try:
+            ReceiptTap(folder.start(self.identity), folder.receipt.parent).finish(self.identity, phase)
+        except (AtollError, OSError) as error:
+            log.warning("run %s: no receipt: %s", folder.name, type(error).__name__)
 
 
 _NO_RUN = State(

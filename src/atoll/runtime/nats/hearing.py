@@ -210,8 +210,6 @@ class Hearing(Sending):
             self._hear(peer, status)
             peer.asked = {lane: out.published for lane, out in peer.out.items()}
             self._resend(peer, status.got)
-        elif status.number > peer.number:
-            peer.last = time.monotonic()
 
     def _handle_state(self, peer: Peer, head: Head, status: Status) -> None:
         if not peer.nonce or status.nonce != peer.nonce:
@@ -232,6 +230,8 @@ class Hearing(Sending):
     def _consider(self, peer: Peer, head: Head, status: Status) -> None:
         """Take a later start for the party, once it goes on from its journal and that is not an old one."""
         later = head.boot != peer.boot and status.number > peer.number
+        if later:
+            peer.last = time.monotonic()  # it is there, whatever comes of its start
         if later and status.ready and not peer.is_old(status):
             peer.adopt(status.number, head.boot, status.sent)
             self.journal.append(j.PeerBoot(peer.place, status.number, head.boot))
@@ -279,7 +279,11 @@ class Hearing(Sending):
     def _handle_own(self, head: Head, status: Status) -> None:
         """Frames to oneself: they show that the hub is there, and find a second node of this party."""
         if head.boot == self.journal.boot:
-            self._echo = time.monotonic()
+            now = time.monotonic()
+            if now > self._echo + 3 * self.timing.beat:  # while this party was cut off, nobody was silent
+                for peer in self.state.peers.values():
+                    peer.last = max(peer.last, now)
+            self._echo = now
             self._changed()
         elif head.kind == wire.HELLO and self.is_ready:
             self._post(self._own, wire.ALIVE, status.nonce)

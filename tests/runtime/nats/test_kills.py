@@ -1,4 +1,4 @@
-"""The short form of ``benchmarks/network_kills.py``: some kills of workers, nodes and the hub, two studies."""
+"""The short form of ``benchmarks/network_kills.py``: some kills of workers, nodes and the hub."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ from atoll.errors import AtollError, Deadlock, PartyLeft, RunError
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned
 from atoll.protocols.own import Own
+from atoll.runtime.nats import wire
+from atoll.runtime.nats.sending import Sending
 from atoll.study.model import Study
 
 GONE = "island-2"
@@ -181,3 +184,58 @@ def test_a_deadlock_is_told_from_slowness(tmp_path: Path) -> None:
     lab = with_role(Lab(pppca(), tmp_path / "deadlock"), "server", idle)
     errors = run_all(lab)
     assert {type(error) for party, error in errors.items() if party.startswith("hospital")} == {Deadlock}
+
+
+# ---- who is believed ----
+
+
+@pytest.mark.timeout(60)
+def test_only_the_judge_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contributor that says of another that it has left changes nothing."""
+    lab = Lab(recoverable(), tmp_path)
+    place = [party.name for party in lab.starts[GONE].study.parties].index(GONE)
+    begin = Sending.__init__
+
+    def lying(self: Sending, *arguments: Any) -> None:
+        begin(self, *arguments)
+        if self.state.start.me == "island-0":
+            self._declared = (place,)
+
+    monkeypatch.setattr(Sending, "__init__", lying)
+    assert run_all(lab) == {}
+    assert {outcome.missing for outcome in lab.outcomes.values()} == {()}
+    assert np.allclose(total_of(lab), EVERYBODY, atol=1e-6)
+
+
+@pytest.mark.timeout(60)
+def test_a_contributor_promises_only_what_is_on_other_disks(tmp_path: Path) -> None:
+    """While one neighbour cannot be reached, nobody says that its backups are made."""
+    lab = Lab(recoverable(), tmp_path)
+    lab.deadline = 30.0
+    study = lab.starts["receiver"].study
+    far, receiver = lab.starts[GONE].fingerprint(GONE), study.addresses().index(study.the("receiver"))
+    lost: list[bytes] = []
+    cut = threading.Event()
+
+    def alter(sender: str, to: str, topic: str, frame: bytes) -> bytes | None:
+        head = wire.Head._make(wire._HEADER.unpack_from(frame))
+        if head.kind == wire.DATA and to == far and head.seq == 2 and not cut.is_set():
+            lost.append(frame)  # a backup
+            return None
+        return lab.wiretap(sender, to, topic, frame)
+
+    lab.hub.alter = alter
+    promises: list[int] = []
+
+    def watch() -> None:
+        time.sleep(2.0)
+        promises.append(sum(key[1] == receiver for key in lab.wiretap.digests))
+        cut.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    assert run_all(lab) == {}
+    watcher.join()
+    assert lost
+    assert promises == [1]  # of the one whose own backups all arrived
+    assert np.allclose(total_of(lab), EVERYBODY, atol=1e-6)

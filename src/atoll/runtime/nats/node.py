@@ -141,9 +141,7 @@ class Node:
                 await self._control.resend()
                 await asyncio.wait({stop, reader}, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            reader.cancel()
-            stop.cancel()
-            await asyncio.gather(reader, stop, return_exceptions=True)
+            await _cancelled({reader, stop})
 
     # ---- what arrives ----
 
@@ -448,6 +446,14 @@ def _read_list(path: Any) -> list[str]:
         return msgspec.json.decode(path.read_bytes(), type=list[str])
     except FileNotFoundError:
         return []
+
+
+async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    """Until all have ended; a library on the way may swallow the first request."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=0.1)
 
 
 async def _sleep(stopping: asyncio.Event, seconds: float) -> None:

@@ -324,6 +324,21 @@ def test_strangers_and_junk_are_counted_and_dropped(tmp_path: Path) -> None:
     asyncio.run(course())
 
 
+def test_what_others_write_does_not_reach_the_terminal_as_commands(tmp_path: Path) -> None:
+    from atoll.cli.node import review_text
+
+    site = Site.make(tmp_path / "server")
+    KEYS["server"].save(site.identity_file)
+    nasty = pinned(structs.replace(pppca(n_islands=2).study, name="icu\x1b[2J\x07 [red]x[/]"))
+    of = propose(KEYS["consumer"], nasty, "because\x1b]0;title\x07\r\nit is")
+    folder, state = RunFolder.make(site, of, "server", mine=False)
+    text = review_text(site, of, state)
+    assert "because" in text
+    for shown in (text.replace("\n", ""), state.study, state.reason, folder.state().study):
+        assert shown.isprintable()
+    assert "[red]x" in text
+
+
 def test_runs_are_found_by_their_first_digits(tmp_path: Path) -> None:
     site = Site.make(tmp_path / "server")
     of = propose(KEYS["consumer"], STUDY, "")

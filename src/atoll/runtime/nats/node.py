@@ -27,7 +27,7 @@ from atoll.runtime.nats.owned import chosen_data_set, table_of
 from atoll.runtime.nats.policy import Policy, read_policy, refusals
 from atoll.runtime.nats.receipts import ReceiptTap
 from atoll.runtime.nats.requests import Answered, Request
-from atoll.runtime.nats.runs import Answer, RunFolder, State, every_run, find_run
+from atoll.runtime.nats.runs import Answer, RunFolder, State, every_run, find_run, plain
 from atoll.runtime.nats.site import DataSet, Site, write_json
 from atoll.runtime.nats.starts import (
     LIFETIME,
@@ -432,11 +432,6 @@ def revoked(site: Site) -> set[str]:
         PublicIdentity.from_raw(read_notice(path.read_bytes()).old).fingerprint
         for path in site.notices.glob("revoked-*.notice")
     }
-
-
-def plain(text: str) -> str:
-    """What another party wrote, without anything that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)[:2000]
 
 
 def _read_list(path: Any) -> list[str]:

@@ -177,12 +177,12 @@ class RunFolder:
         except RunError:
             state = State(
                 id=proposed.id.hex(),
-                study=proposed.study.name,
+                study=plain(proposed.study.name),
                 digest=proposed.study.digest,
                 protocol=proposed.study.protocol,
                 me=me,
                 submitter=proposed.submitter.name,
-                reason=proposed.proposal.reason,
+                reason=plain(proposed.proposal.reason),
                 made=proposed.proposal.made,
                 expires=proposed.proposal.expires,
                 parties={party.name: party.fingerprint or "" for party in proposed.study.parties},
@@ -270,3 +270,8 @@ def find_run(site: Site, given: str) -> tuple[RunFolder, State]:
         many = f"{len(found)} runs begin" if found else "no run begins"
         raise ParameterError(f"{many} with {given!r}", hint=f"atoll node runs{site.option} lists them")
     return found[0]
+
+
+def plain(text: str) -> str:
+    """What another party wrote, without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)[:2000]

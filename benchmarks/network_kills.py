@@ -186,11 +186,7 @@ class Campaign:
             _until(folder.review.exists)
             data_set = self._data_set(name, place)
             submit.asked(folder.site, Request(does="approve", run=run, data_set=data_set), 300)
-        for _ in range(kills):
-            time.sleep(self.draw.uniform(0.0, 1.5))
-            if all(folder.end() is not None for folder in folders):
-                break
-            self._kill_one(sites, folders)
+        self._kill_some(sites, folders, kills)
         for folder in folders:
             state = submit.wait(folder, WAIT)
             if state.phase != "finished":
@@ -198,6 +194,16 @@ class Campaign:
                 return
         self.tally.runs[name] = "finished"
         self.tally.contradictions += contradictions([read_receipt(folder.receipt) for folder in folders])
+
+    def _kill_some(self, sites: list[str], folders: list[RunFolder], kills: int) -> None:
+        """So many, while the run goes on; between two of them there is time to get further."""
+        before = sum(self.tally.kills.values())
+        until = time.monotonic() + WAIT
+        while sum(self.tally.kills.values()) < before + kills and time.monotonic() < until:
+            time.sleep(self.draw.expovariate(1.0))
+            if all(folder.end() is not None for folder in folders):
+                return
+            self._kill_one(sites, folders)
 
     def _data_set(self, name: str, place: int) -> str | None:
         party = self.examples[name].study.parties[place].name

@@ -1,4 +1,4 @@
-"""Crashes at chosen points of a run: a party is abandoned there, loses what was not on disk, and starts again."""
+"""Crashes at chosen points of a run: a party is abandoned there, loses what was not on disk, starts again."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FAST = QUICK._replace(deadline=20.0, beat=0.3, ask=0.06, grace=0.03, linger=5.0)
 Loss = Callable[[int, int], int]
 """From what is on disk and what was written to what is left after the crash."""
 LOSSES: dict[str, Loss] = {
-    "the process was killed": lambda synced, written: written,
-    "the power failed": lambda synced, written: synced,
+    "the process was killed": lambda _, written: written,
+    "the power failed": lambda synced, _: synced,
     "the power failed while the disk was at work": random.Random(0).randint,
 }
 
@@ -64,6 +64,7 @@ class Wiretap:
     nonces: dict[tuple[bytes, int, int], set[bytes]] = field(default_factory=dict)
     data: Counter[bytes] = field(default_factory=Counter)
     """Data frames by the start of their sender."""
+    by_role: Counter[int] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, sender: str, to: str, topic: str, frame: bytes) -> bytes:
@@ -72,6 +73,7 @@ class Wiretap:
             if head.kind == wire.DATA:
                 self.digests.setdefault((head.sender, head.to, head.seq), set()).add(head.digest)
                 self.data[head.boot] += 1
+                self.by_role[head.sender] += 1
             # Roles of one party share a key, so the receiver's party is what tells keys apart.
             self.nonces.setdefault((head.boot, int(to[:12], 16), head.number), set()).add(frame)
         return frame
@@ -92,6 +94,7 @@ class Lab:
         self.starts = starts_of(pinned(resolve(self.protocol, example.study)))
         self.folder = folder
         self.hub = hub or MemoryHub()
+        self.deadline = FAST.deadline
         self.wiretap = Wiretap()
         self.hub.alter = self.wiretap
         self.dooms = {party: Doom() for party in self.starts}
@@ -109,7 +112,7 @@ class Lab:
                 own or self.own.get(name, Own()),
                 folder or self.folder / name,
                 lambda: self.hub.carrier(start.fingerprint(name)),
-                deadline=FAST.deadline,
+                deadline=self.deadline,
                 timing=FAST,
                 protocol=self.protocol,
                 durable=False,

@@ -4,7 +4,7 @@
 - :mod:`commands`: commands whose help is ours; :mod:`outputs`: the folder that a run writes
 - :mod:`kept`: a result that could not be written there
 - :mod:`progress`: the bar while it runs
-- :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``
+- :mod:`review`: ``atoll review``; :mod:`run`: ``atoll run``; :mod:`check`: ``atoll check``
 - :mod:`hospitals`: the demo's data and its study; :mod:`comparison`: what its result is compared with
 - :mod:`demo`: ``atoll demo``
 - :mod:`init`: ``atoll init``; :mod:`doctor`: ``atoll doctor``; :mod:`completion`: ``atoll completion``

@@ -123,7 +123,7 @@ def _approve_all(machine: OneMachine, name: str, screen: Console | None) -> None
         if hospital == SUBMITTER:
             continue
         folder = RunFolder(site, name)
-        _until(lambda folder=folder: folder.review.exists(), f"{hospital} got no proposal")  # type: ignore[misc]
+        _until(lambda folder=folder: folder.review.exists(), f"{hospital} got no proposal")
         if screen and place == 0:
             screen.print(f"\n[dim]— the review that {hospital} reads, its first lines —[/]")
             for line in folder.review.read_text(encoding="utf-8").splitlines()[:24]:

@@ -37,48 +37,30 @@ WhoArgument = Annotated[
 ]
 
 
+def _pem(name: str, words: str) -> Any:
+    return typer.Option(name, metavar="PEM", help=words, show_default=False)
+
+
+def _text(name: str, metavar: str, words: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=words, show_default=False)
+
+
 @app.command(cls=Command)
 def init(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="HOST", help="The host name under which parties reach it.", show_default=False
-        ),
-    ],
+    name: Annotated[str, typer.Argument(metavar="HOST", help="How parties reach it.", show_default=False)],
     folder: FolderOption = None,
     listen: Annotated[str, typer.Option("--listen", metavar="ADDRESS", help="Where to listen.")] = "0.0.0.0",
     port: Annotated[int, typer.Option("--port", metavar="NUMBER", help="The one port it needs.")] = 4222,
     web_port: Annotated[
         int, typer.Option("--web-port", metavar="NUMBER", help="Also wss:// on this port; 0 for not.")
     ] = 0,
-    certificate: Annotated[
-        Path | None,
-        typer.Option("--certificate", metavar="PEM", help="Use this certificate.", show_default=False),
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="PEM", help="The certificate's key.", show_default=False)
-    ] = None,
+    certificate: Annotated[Path | None, _pem("--certificate", "Use this certificate.")] = None,
+    key: Annotated[Path | None, _pem("--key", "The certificate's key.")] = None,
     authority: Annotated[
-        Path | None,
-        typer.Option(
-            "--authority",
-            metavar="PEM",
-            help="Who signed it, where parties' systems do not know.",
-            show_default=False,
-        ),
+        Path | None, _pem("--authority", "Who signed it, where parties' systems do not know.")
     ] = None,
-    server: Annotated[
-        str, typer.Option("--server", metavar="URL", help="Use a NATS server of yours.", show_default=False)
-    ] = "",
-    reload: Annotated[
-        str,
-        typer.Option(
-            "--reload",
-            metavar="COMMAND",
-            help="How that server reads its accounts again.",
-            show_default=False,
-        ),
-    ] = "",
+    server: Annotated[str, _text("--server", "URL", "Use a NATS server of yours.")] = "",
+    reload: Annotated[str, _text("--reload", "COMMAND", "How that server reads its accounts again.")] = "",
 ) -> None:
     """Make a hub. This is done once."""
     from atoll.errors import ParameterError
@@ -92,20 +74,20 @@ def init(
     for number in (port, web_port):
         if not 0 <= number < 65536:
             raise ParameterError(f"{number} is not a port", option="port")
+    pems = [str(one.absolute()) if one else "" for one in (certificate, key, authority)]
     settings = HubSettings(
         name=name,
         listen=listen,
         port=port,
         web_port=web_port,
-        certificate=str(certificate.absolute()) if certificate else "",
-        key=str(key.absolute()) if key else "",
-        authority=str(authority.absolute()) if authority else "",
+        certificate=pems[0],
+        key=pems[1],
+        authority=pems[2],
         server=server,
         reload=tuple(shlex.split(reload)),
     )
     made = hub.make(folder or _usual(), settings)
-    out = console.out()
-    out.print(f"made {made.folder}", soft_wrap=True)
+    console.out().print(f"made {made.folder}", soft_wrap=True)
     option = f" --folder {made.folder}" if folder else ""
     first = f"atoll hub config{option}" if server else f"atoll hub up{option}"
     console.err().print(f"next: {first}, and for each party: atoll hub invite NAME{option}", soft_wrap=True)

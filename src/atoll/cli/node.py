@@ -157,8 +157,8 @@ def review_text(site: Site, proposed: Proposed, state: State) -> str:
     from atoll.crypto.identity import words
     from atoll.errors import ParameterError
     from atoll.review.study import review_study
-    from atoll.runtime.nats.node import plain
     from atoll.runtime.nats.owned import chosen_data_set, columns_of, local_of
+    from atoll.runtime.nats.runs import plain
 
     text = io.StringIO()
     screen = Console(file=text, width=80, highlight=False)
@@ -182,7 +182,8 @@ def review_text(site: Site, proposed: Proposed, state: State) -> str:
     show(review_study(proposed.study, columns_of(proposed.study, state.me, chosen), local), screen)
     for refusal in state.refused:
         screen.print(f"[red]this site's policy refuses it: {escape(refusal)}[/]")
-    return text.getvalue()
+    # What others wrote (names, parameters) must not move this terminal's cursor.
+    return "\n".join(plain(line) for line in text.getvalue().split("\n"))
 
 
 class _Screen:
@@ -208,11 +209,13 @@ class _Screen:
 
         screen = console.out()
         now = time.strftime("%H:%M:%S")
+        if event == "progress":
+            event = far(RunFolder(self._site, state.name), state)
         words = f": {state.words}" if state.words and event == state.phase else ""
         screen.print(f"[dim]{now}[/] {state.name:12} {escape(event + words)}")
         if event == "proposed":
             folder = RunFolder(self._site, state.name)
-            screen.print(folder.review.read_text(encoding="utf-8"))
+            screen.print(folder.review.read_text(encoding="utf-8"), markup=False)
             if not state.refused:
                 self._ask(state)
         if event in ("finished", "failed"):

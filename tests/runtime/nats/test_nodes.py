@@ -138,7 +138,7 @@ def test_a_silent_partner_is_named_within_the_deadline_everywhere(machine: OneMa
     """One dies for good in the middle of a run."""
     study = study_of(machine, ISLANDS, name="silent")
     with office(machine):
-        run = submit.submit(machine.sites[OFFICE], study, "", deadline=5).name
+        run = submit.submit(machine.sites[OFFICE], study, "", deadline=30).name
         for name in ISLANDS:
             decide(machine, name, run)
         at = folders(machine, run)
@@ -156,7 +156,7 @@ def test_a_silent_partner_is_named_within_the_deadline_everywhere(machine: OneMa
         assert state.missing == ("south",)
         north = ended(machine, "north", run)
         assert (north.phase, north.missing) == ("failed", ("south",))
-        assert time.monotonic() - began < 120
+        assert time.monotonic() - began < 150
     machine.start_node_again("south")
     assert "south" in (machine.folder / "north.log").read_text().split("missing:")[-1]
     receipt = read_receipt(at["north"].receipt)

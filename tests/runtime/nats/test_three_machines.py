@@ -6,6 +6,7 @@ Each machine has an address, a user and a home that no other sees; TLS is on, an
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shutil
 import tempfile
@@ -59,14 +60,14 @@ def follow(hosts: dict[str, Machine]) -> None:
 def typed(machine: Machine, text: str) -> None:
     """Whoever approves does so once the study has arrived."""
     until = time.monotonic() + 120
-    while "atoll node approve" in text and time.monotonic() < until:
-        if '"phase":' not in machine.run("atoll node runs --json") or "proposed" not in machine.run(
-            "atoll node runs"
-        ):
-            time.sleep(0.5)
-            continue
-        break
+    while "atoll node approve" in text and "proposed" not in _phases(machine):
+        assert time.monotonic() < until, f"no study arrived on {machine.name}"
+        time.sleep(0.5)
     machine.run(text)
+
+
+def _phases(machine: Machine) -> set[str]:
+    return {run["phase"] for run in json.loads(machine.run("atoll node runs --json"))}
 
 
 def wait_for(machine: Machine, text: str) -> None:

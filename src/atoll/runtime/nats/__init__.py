@@ -19,8 +19,8 @@
 - :mod:`receipts`: what a party sent, received and opened, chained and signed
 - :mod:`runs`: what a site's folder holds of one run, proposed or ended
 - :mod:`owned`: what a site brings to one run; or rows made up
-- :mod:`worker`: one run of one party, in a process of its own
 - :mod:`workers`: the worker processes of a node
+- :mod:`worker`: one run of one party, in a process of its own
 - :mod:`requests`: what other commands ask of a node
 - :mod:`control`: control messages between nodes, until they have arrived
 - :mod:`node`: a site's node

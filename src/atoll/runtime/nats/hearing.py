@@ -196,20 +196,18 @@ class Hearing(Sending):
             for peer in told:
                 self._post(peer, wire.NEWS)
             self._probe("ack")
-            if position and time.monotonic() > forgotten + self.timing.ask:
+            if position and self.is_ready and time.monotonic() > forgotten + self.timing.ask:
                 forgotten = time.monotonic()
                 await self._carrier.forget(self._topic, position)
 
     # ---- what others say ----
 
     def _handle_hello(self, peer: Peer, head: Head, status: Status) -> None:
-        if head.boot != peer.boot and status.number > peer.number and not peer.is_old(status):
-            self._adopt(peer, head, status)
-        if head.boot == peer.boot:
-            self._hear(peer, status)
-        # One that is old is answered too: it will see that it is.
+        self._consider(peer, head, status)
+        # A start that is not the one that counts is answered too: it may have to see that it is an old one.
         self._post(peer, wire.STATE, status.nonce)
         if head.boot == peer.boot:
+            self._hear(peer, status)
             peer.asked = {lane: out.published for lane, out in peer.out.items()}
             self._resend(peer, status.got)
 
@@ -217,23 +215,31 @@ class Hearing(Sending):
         if not peer.nonce or status.nonce != peer.nonce:
             return  # an old answer, read again
         peer.check_answer(status, self.journal.number, self.journal.boot)
-        if head.boot != peer.boot and status.number > peer.number:
-            self._adopt(peer, head, status)
-        if head.boot != peer.boot:
-            return
+        self._consider(peer, head, status)
         if peer.is_old(status):
             self.counts["old journal"] += 1
-            return
-        peer.nonce, peer.answered = b"", True
-        self._hear(peer, status)
-        self._resend(peer, status.got)
+        elif head.boot == peer.boot:
+            peer.nonce, peer.answered = b"", True
+            self._hear(peer, status)
+            self._resend(peer, status.got)
+        elif status.number > peer.number:
+            # It is starting too: what its journal says is an answer, but it may yet be refused.
+            peer.answered = True
         self._changed()
 
-    def _adopt(self, peer: Peer, head: Head, status: Status) -> None:
-        peer.adopt(status.number, head.boot, status.sent)
-        self.journal.append(j.PeerBoot(peer.place, status.number, head.boot))
+    def _consider(self, peer: Peer, head: Head, status: Status) -> None:
+        """Take a later start for the party, once it goes on from its journal and that is not an old one."""
+        later = head.boot != peer.boot and status.number > peer.number
+        if later:
+            peer.last = time.monotonic()  # it is there, whatever comes of its start
+        if later and status.ready and not peer.is_old(status):
+            peer.adopt(status.number, head.boot, status.sent)
+            self.journal.append(j.PeerBoot(peer.place, status.number, head.boot))
+            peer.asked = {lane: out.published for lane, out in peer.out.items()}
+            self._resend(peer, status.got)
 
     def _handle_news(self, peer: Peer, head: Head, status: Status) -> None:
+        self._consider(peer, head, status)
         if head.boot == peer.boot and head.number > peer.latest:
             peer.latest = head.number
             self._hear(peer, status)
@@ -250,7 +256,8 @@ class Hearing(Sending):
                 self._leave(party)
         self._changed()
 
-    def _handle_done(self, peer: Peer, _: Head, status: Status) -> None:
+    def _handle_done(self, peer: Peer, head: Head, status: Status) -> None:
+        self._consider(peer, head, status)
         if not peer.answered:
             peer.check_answer(status, self.journal.number, self.journal.boot)
         self._hear(peer, status)
@@ -262,7 +269,7 @@ class Hearing(Sending):
         self._changed()
 
     def _handle_abort(self, peer: Peer, _: Head, status: Status) -> None:
-        if self.done or self.state.finished:
+        if self.done or self.state.finished or not status.ready:
             return
         role = status.role if status.role < len(self.state.addresses) else peer.first
         self.journal.append(j.Aborted(status.error[:64], role))
@@ -272,9 +279,13 @@ class Hearing(Sending):
     def _handle_own(self, head: Head, status: Status) -> None:
         """Frames to oneself: they show that the hub is there, and find a second node of this party."""
         if head.boot == self.journal.boot:
-            self._echo = time.monotonic()
+            now = time.monotonic()
+            if now > self._echo + 3 * self.timing.beat:  # while this party was cut off, nobody was silent
+                for peer in self.state.peers.values():
+                    peer.last = max(peer.last, now)
+            self._echo = now
             self._changed()
-        elif head.kind == wire.HELLO and self.ready.done():
+        elif head.kind == wire.HELLO and self.is_ready:
             self._post(self._own, wire.ALIVE, status.nonce)
         elif head.kind == wire.ALIVE and self._own.nonce and status.nonce == self._own.nonce:
             raise ResumeRefused(

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any
 
@@ -144,19 +144,28 @@ class Link(Hearing):
 
     async def _greet(self) -> None:
         """Ask everybody what they know of this party, before anything is drawn or sent."""
-        everyone = (*self.state.peers.values(), self._own)
+        everyone = (self._own, *self.state.peers.values())
         for peer in everyone:
             peer.nonce = randomness.fresh_seed()[:NONCE_BYTES]
-        greeted = self.when(self._is_greeted)
-        while not greeted.done() and not self.state.finished:
-            for peer in everyone:
+        if self.state.resumed and not self.state.finished:
+            # Another node of this party says so, before the others hear of this one.
+            await self._ask_until(lambda: self._echo > 0, [self._own])
+            await asyncio.sleep(self.timing.grace)
+        if not self.state.finished:
+            await self._ask_until(self._is_greeted, everyone)
+        if not self.ready.done():
+            self.is_ready = True
+            self.ready.set_result(None)
+            for peer in self.state.peers.values():
+                self._post(peer, wire.NEWS)
+
+    async def _ask_until(self, holds: Callable[[], bool], asked: Iterable[Peer]) -> None:
+        answered = self.when(holds)
+        while not answered.done():
+            for peer in asked:
                 if not (peer.answered or peer.gone or peer.done):
                     self._post(peer, wire.HELLO, peer.nonce)
-            await asyncio.wait({asyncio.wrap_future(greeted)}, timeout=self.timing.ask)
-        if self.state.resumed and not self.state.finished:
-            await asyncio.sleep(self.timing.grace)  # another node of this party would have said so by now
-        if not self.ready.done():
-            self.ready.set_result(None)
+            await asyncio.wait({asyncio.wrap_future(answered)}, timeout=self.timing.ask)
 
     def _is_greeted(self) -> bool:
         asked = self.state.peers.values()
@@ -165,7 +174,7 @@ class Link(Hearing):
     def _reconnected(self) -> None:
         """Frames may have been lost: ask again."""
         for peer in self.state.peers.values():
-            if self.ready.done() and not peer.settled:
+            if self.is_ready and not peer.settled:
                 self._ask(peer)
 
     # ---- signs of life, and their absence ----
@@ -176,7 +185,7 @@ class Link(Hearing):
             await asyncio.sleep(self.timing.ask / 2)
             now = time.monotonic()
             for peer in self.state.peers.values():
-                if self.ready.done() and not peer.settled and now > peer.moved + self.timing.ask:
+                if self.is_ready and not peer.settled and now > peer.moved + self.timing.ask:
                     self._ask(peer)
             if now > beaten + self.timing.beat:
                 beaten = now

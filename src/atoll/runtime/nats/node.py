@@ -17,16 +17,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from atoll.codec import Message
-from atoll.crypto.identity import Identity, PublicIdentity
-from atoll.errors import AtollError, ParameterError, PrivacyError, RunError
+from atoll.crypto.identity import Identity, PublicIdentity, read_notice
+from atoll.errors import AtollError, MessageError, ParameterError, PrivacyError, RunError
 from atoll.runtime.nats import requests, runs
 from atoll.runtime.nats.carrier import Carrier
 from atoll.runtime.nats.connection import HubUnreachable
 from atoll.runtime.nats.control import Control, Known
 from atoll.runtime.nats.owned import chosen_data_set, table_of
 from atoll.runtime.nats.policy import Policy, read_policy, refusals
+from atoll.runtime.nats.receipts import ReceiptTap
 from atoll.runtime.nats.requests import Answered, Request
-from atoll.runtime.nats.runs import Answer, RunFolder, State, every_run, find_run
+from atoll.runtime.nats.runs import Answer, RunFolder, State, every_run, find_run, plain
 from atoll.runtime.nats.site import DataSet, Site, write_json
 from atoll.runtime.nats.starts import (
     LIFETIME,
@@ -51,6 +52,8 @@ from atoll.study.model import Study
 log = logging.getLogger("atoll.node")
 
 TICK: Final = 0.2
+TELL_EVERY: Final = 10.0
+"""Seconds between two words about the progress of a run."""
 AFTERWARDS: Final = 7 * 24 * 3600
 """Seconds for which others are told how a run ended."""
 
@@ -85,6 +88,7 @@ class Node:
         self._make_carrier = carrier
         self._workers = Workers(self.options.passphrase)
         self._stopping = asyncio.Event()
+        self._told: dict[str, float] = {}
         self._control: Control
         self.connected = asyncio.Event()
         if self.options.data_sets is not None:
@@ -137,15 +141,15 @@ class Node:
                 await self._control.resend()
                 await asyncio.wait({stop, reader}, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            reader.cancel()
-            stop.cancel()
-            await asyncio.gather(reader, stop, return_exceptions=True)
+            await _cancelled({reader, stop})
 
     # ---- what arrives ----
 
     def _take(self, opened: Opened) -> bool:
         """One control message; whether its sender need not send it again."""
         message = opened.message
+        if opened.signer.fingerprint in revoked(self.site):
+            raise MessageError("a control message is signed with a revoked key")
         if isinstance(message, Proposal):
             return self._take_proposal(opened)
         folder = RunFolder(self.site, message.proposal.hex()[:12])  # type: ignore[attr-defined]
@@ -161,7 +165,8 @@ class Node:
             self._note(
                 folder, state, declined.party, Answer(runs.DECLINED, plain(declined.words or declined.why))
             )
-            self._end(folder, state, runs.DECLINED, words=f"{declined.party} declined")
+            if state.phase != runs.RUNNING:
+                self._end(folder, state, runs.DECLINED, words=f"{declined.party} declined")
         elif isinstance(message, Cancel):
             read_answer(proposed, opened, Cancel)
             self._end(folder, state, runs.CANCELLED, words=f"{state.submitter} cancelled it")
@@ -363,12 +368,19 @@ class Node:
             self._end(
                 folder, state, end.state, error=end.error, words=words, role=end.role, missing=end.missing
             )
+        elif self._workers.gave_up(folder.path):
+            words = f"the worker fails at once, each time (atoll node logs {folder.name} says more)"
+            self._end(folder, state, runs.FAILED, error="RunError", words=words)
         elif self._workers.keep(folder.path):
             state.starts += 1
             folder.save(state)
             if state.starts > 1:
                 log.info("run %s: worker started again (%d)", folder.name, state.starts)
                 self.options.say("resumed", state)
+        elif time.monotonic() > self._told.get(folder.name, time.monotonic() - 1) + TELL_EVERY:
+            self._told[folder.name] = time.monotonic()
+            self.options.say("progress", state)
+        self._told.setdefault(folder.name, time.monotonic())
 
     def _end(self, folder: RunFolder, state: State, phase: str, **how: Any) -> None:
         if state.phase not in runs.ACTIVE:
@@ -380,6 +392,8 @@ class Node:
         for name, value in how.items():
             setattr(state, name, value)
         folder.save(state)
+        if began and phase != runs.FINISHED and not folder.receipt.exists():
+            self._write_receipt(folder, phase)
         if not self._workers.is_staying(folder.path):
             folder.forget_key()
         log.info("run %s: %s", folder.name, phase)
@@ -393,6 +407,13 @@ class Node:
             self._tell(state, sign(self.identity, said), time.time() + AFTERWARDS)
         self.options.say(phase, state)
 
+    def _write_receipt(self, folder: RunFolder, phase: str) -> None:
+        """Of a run whose worker was ended before it could write its own."""
+        try:
+            ReceiptTap(folder.start(self.identity), folder.receipt.parent).finish(self.identity, phase)
+        except (AtollError, OSError) as error:
+            log.warning("run %s: no receipt: %s", folder.name, type(error).__name__)
+
 
 _NO_RUN = State(
     id="", study="", digest="", protocol="", me="", submitter="", reason="", made=0, expires=0, parties={}
@@ -405,9 +426,12 @@ def _is_about(message: Message, state: State) -> bool:
     return bool(message.proposal.hex() == state.id)  # type: ignore[attr-defined]
 
 
-def plain(text: str) -> str:
-    """What another party wrote, without anything that a terminal would obey."""
-    return "".join(c if c.isprintable() else " " for c in text)[:2000]
+def revoked(site: Site) -> set[str]:
+    """Keys that are not to be trusted any more, by the notices that this site has accepted."""
+    return {
+        PublicIdentity.from_raw(read_notice(path.read_bytes()).old).fingerprint
+        for path in site.notices.glob("revoked-*.notice")
+    }
 
 
 def _read_list(path: Any) -> list[str]:
@@ -417,6 +441,14 @@ def _read_list(path: Any) -> list[str]:
         return msgspec.json.decode(path.read_bytes(), type=list[str])
     except FileNotFoundError:
         return []
+
+
+async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    """Until all have ended; a library on the way may swallow the first request."""
+    while tasks:
+        for task in tasks:
+            task.cancel()
+        _, tasks = await asyncio.wait(tasks, timeout=0.1)
 
 
 async def _sleep(stopping: asyncio.Event, seconds: float) -> None:

@@ -34,7 +34,7 @@ def own_of(site: Site, start: RunStart, data_set: str | None) -> Own:
     if chosen is None:
         return Own(kept=kept)
     if start.rehearse:
-        return Own(made_up(study, me, Path(chosen.path)))
+        return Own(made_up(study, me, tuple(column_names(Path(chosen.path)))))
     island = as_island(me, chosen.path)
     island.identity, island.capacity = chosen.identity, chosen.capacity
     ledger = _ledger(site, study, chosen)
@@ -126,11 +126,12 @@ def kept_shares(site: Site, study: Study) -> dict[str, bytes]:
 # ---- rehearsals ----
 
 
-def made_up(study: Study, me: str, path: Path) -> Island:
-    """Rows that nobody has, with the real table's columns; only their names are read."""
+def made_up(study: Study, me: str, columns: tuple[str, ...]) -> Island:
+    """Rows that nobody has, with these columns and those that the study names."""
     label = study.parameters.get("label")
-    columns = list(column_names(path))
-    draw = np.random.default_rng(len(me))
+    named = tuple(study.parameters.get("columns") or ())
+    columns = tuple(dict.fromkeys((*columns, *named, *((str(label),) if label else ()))))
+    draw = np.random.default_rng(list(me.encode()))
     low, high = _range(study.parameters)
     values: dict[str, Any] = {name: draw.uniform(low, high, REHEARSAL_ROWS) for name in columns}
     if label in values:

@@ -41,7 +41,7 @@ LAST: Final = "last"
 _SEALED: Final = "key of a run"
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answer(msgspec.Struct, frozen=True):
     """What is known of another party's part."""
 
     state: str
@@ -52,7 +52,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     missing: tuple[str, ...] = ()
 
 
-class State(msgspec.Struct, kw_only=True, omit_defaults=True):
+class State(msgspec.Struct, kw_only=True):
     """One run as this site knows it."""
 
     id: str
@@ -95,7 +95,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
         return tuple(name for name in self.parties if name != self.me and name not in self.answers)
 
 
-class End(msgspec.Struct, frozen=True, omit_defaults=True):
+class End(msgspec.Struct, frozen=True):
     """How a worker ended, as it says itself."""
 
     state: str
@@ -107,7 +107,7 @@ class End(msgspec.Struct, frozen=True, omit_defaults=True):
     released: tuple[str, ...] = ()
 
 
-class Progress(msgspec.Struct, frozen=True, omit_defaults=True):
+class Progress(msgspec.Struct, frozen=True):
     """How far a worker is."""
 
     what: str = ""
@@ -177,12 +177,12 @@ class RunFolder:
         except RunError:
             state = State(
                 id=proposed.id.hex(),
-                study=proposed.study.name,
+                study=plain(proposed.study.name),
                 digest=proposed.study.digest,
                 protocol=proposed.study.protocol,
                 me=me,
                 submitter=proposed.submitter.name,
-                reason=proposed.proposal.reason,
+                reason=plain(proposed.proposal.reason),
                 made=proposed.proposal.made,
                 expires=proposed.proposal.expires,
                 parties={party.name: party.fingerprint or "" for party in proposed.study.parties},
@@ -270,3 +270,8 @@ def find_run(site: Site, given: str) -> tuple[RunFolder, State]:
         many = f"{len(found)} runs begin" if found else "no run begins"
         raise ParameterError(f"{many} with {given!r}", hint=f"atoll node runs{site.option} lists them")
     return found[0]
+
+
+def plain(text: str) -> str:
+    """What another party wrote, without anything that a terminal would obey."""
+    return "".join(c if c.isprintable() else " " for c in text)[:2000]

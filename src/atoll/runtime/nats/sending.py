@@ -79,6 +79,8 @@ class Sending:
         self._pool = ThreadPoolExecutor(2, "atoll-sync")
         self._declared = tuple(sorted(state.gone)) if self._judging else ()
         """Who has left, as this party alone decides, and has on disk."""
+        self.is_ready = False
+        """Whether this start goes on from its journal: until then nobody takes it for the party."""
         self.waiting = False
         """Whether every role of this party waits."""
 
@@ -167,6 +169,7 @@ class Sending:
                     heard=peer.done,
                     error=error,
                     role=role,
+                    ready=self.is_ready,
                 )
                 frame = peer.sealer.status(kind, peer.my_first, peer.first, status)
                 self._probe("post")

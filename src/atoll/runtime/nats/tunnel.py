@@ -10,10 +10,12 @@ import asyncio
 import base64
 import ssl
 import urllib.request
-from typing import Any
+from typing import Any, Final
 from urllib.parse import ParseResult, unquote, urlsplit
 
 from nats.aio.transport import TcpTransport
+
+READ_BYTES: Final = 1 << 20
 
 
 def proxy_for(host: str) -> str:
@@ -74,6 +76,19 @@ class Tunnel(TcpTransport):
             reader, writer = await open_way(uri.hostname, uri.port, buffer_size)
         self._bare_io_reader = self._io_reader = reader
         self._bare_io_writer = self._io_writer = writer
+
+    async def connect_tls(
+        self, uri: str | ParseResult, ssl_context: ssl.SSLContext, buffer_size: int, connect_timeout: int
+    ) -> None:
+        await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
+        # The client would stop and go on reading every 64 KB; frames are larger.
+        assert self._io_reader is not None
+        self._io_reader._limit = READ_BYTES  # type: ignore[attr-defined]
+
+    async def read(self, buffer_size: int) -> bytes:
+        del buffer_size
+        assert self._io_reader is not None
+        return await self._io_reader.read(READ_BYTES)
 
     def __bool__(self) -> bool:
         return True  # before it is connected too: the client would otherwise make one of its own

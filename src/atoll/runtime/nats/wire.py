@@ -190,6 +190,8 @@ class Status(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     """Whether the sender knows that the receiver is done."""
     error: str = ""
     role: Count = 0
+    ready: bool = False
+    """Whether everybody has told the sender what they know of it, and it goes on from its journal."""
 
 
 _encoder = msgspec.msgpack.Encoder()

@@ -34,14 +34,13 @@ from atoll.runtime.nats.runs import FAILED, FINISHED, End, Progress, RunFolder, 
 from atoll.runtime.nats.sending import Timing
 from atoll.runtime.nats.site import Site, write_json
 from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.nats.workers import TRY_AGAIN
 from atoll.runtime.result import Result, write_whole
 from atoll.runtime.transcript import Transcript
 from atoll.study.address import Address
 
 log = logging.getLogger("atoll.worker")
 
-TRY_AGAIN: Final = 75
-"""The exit code of a worker that could not begin for now, as when the hub is away."""
 _EVERY: Final = 0.5
 """Seconds between two looks at the progress."""
 _LINGER: Final = 5.0

@@ -9,8 +9,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+TRY_AGAIN: Final = 75
+"""The exit code of a worker that could not begin for now, as when the hub is away."""
 FIRST_WAIT: Final = 0.5
 LONGEST_WAIT: Final = 30.0
+MOST_FAILURES: Final = 5
+"""So many unexpected ends at once, one after the other, and a worker is not started again."""
 LONG: Final = 60.0
 """A worker that lived so many seconds was well: the next wait is short again."""
 
@@ -29,6 +33,7 @@ class Workers:
         self._at_work: dict[Path, _Worker] = {}
         self._next: dict[Path, float] = {}
         self._wait: dict[Path, float] = {}
+        self._failures: dict[Path, int] = {}
         self._left: list[_Worker] = []
 
     def keep(self, folder: Path) -> bool:
@@ -40,12 +45,18 @@ class Workers:
         if worker is not None:
             del self._at_work[folder]
             lived = now - worker.began
+            faulty = worker.process.returncode > 0 and worker.process.returncode != TRY_AGAIN and lived < LONG
+            self._failures[folder] = self._failures.get(folder, 0) + 1 if faulty else 0
             wait = FIRST_WAIT if lived > LONG else self._wait.get(folder, FIRST_WAIT)
             self._next[folder], self._wait[folder] = now + wait, min(2 * wait, LONGEST_WAIT)
         if self._next.get(folder, 0.0) > now:
             return False
         self._at_work[folder] = _Worker(self._start(folder))
         return True
+
+    def gave_up(self, folder: Path) -> bool:
+        """Whether a worker failed at once each time: not killed, not waiting for the hub, but broken."""
+        return self._failures.get(folder, 0) >= MOST_FAILURES
 
     def _start(self, folder: Path) -> subprocess.Popen[bytes]:
         asks = ["--passphrase"] if self._passphrase is not None else []

@@ -32,6 +32,7 @@ ORDER = (
     "LogisticRegression",
     "LinearSVC",
     "KMeans",
+    "Summary",
     "describe",
     "secure_sum",
     "Island",

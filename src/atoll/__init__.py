@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from atoll.estimators.pca.estimator import PCA
     from atoll.estimators.progress import show_progress
     from atoll.estimators.summation import secure_sum
+    from atoll.protocols.learning.summary import Summary
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
     from atoll.runtime.nats.engine import NatsEngine
@@ -63,6 +64,7 @@ __all__ = [
     "Result",
     "Ridge",
     "Study",
+    "Summary",
     "describe",
     "load_result",
     "load_study",
@@ -88,6 +90,7 @@ _HOMES = {
     "NatsEngine": "atoll.runtime.nats.engine",
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
+    "Summary": "atoll.protocols.learning.summary",
     "describe": "atoll.estimators.learning.description",
     "load_result": "atoll.runtime.result",
     "load_study": "atoll.runtime.studies",

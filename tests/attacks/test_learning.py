@@ -351,3 +351,49 @@ def test_every_number_of_a_description_follows_from_two_secure_sums() -> None:
 
 def test_the_examples_cover_every_kind_of_learning() -> None:
     assert {"glm", "least-squares", "classifier", "kmeans", "describe"} <= set(EXAMPLES)
+
+
+def test_the_mean_of_very_few_values_is_told_to_nobody() -> None:
+    """One patient at one island has a value: the joint mean would be it."""
+    example = description()
+    tables = {}
+    for name, island in example.islands.items():
+        tables[name] = pd.DataFrame({"age": island.features(["age"])[:, 0], "rare": np.nan})
+    tables["hospital-0"].loc[0, "rare"] = 41.5
+    study = structs.replace(example.study, parameters={"columns": ("age", "rare")})
+    tap = Tap()
+    few = Example(study, as_islands(tables))
+    LocalEngine().run(protocol_of("describe"), study, few.own, observer=tap)
+    decoder = Decoder[Message](protocol_of("describe").all_messages(study))
+    told = [decoder.decode(data) for _, data in tap.received(Address("hospital-1", "provider"))]
+    centres = next(message.values for message in told if isinstance(message, describe.Centres))
+    pooled = np.concatenate([table["age"] for table in tables.values()])
+    np.testing.assert_allclose(centres, [pooled.mean(), 0.0])
+    released = next(m.values for m in told if isinstance(m, describe.Description))
+    assert np.isnan(released["mean"][1])
+
+
+def test_a_review_says_what_two_providers_learn_of_each_other() -> None:
+    """And it is true: from the fit of least squares one of two has the other's products of columns."""
+    example = learning("least-squares")
+    two = {name: example.islands[name] for name in ("hospital-0", "hospital-1")}
+    keep = {*two, "server", "consumer"}
+    study = structs.replace(
+        example.study,
+        secure_sum="shares",
+        parties=tuple(party for party in example.study.parties if party.name in keep),
+        release={"model": ("provider",), "fit": ("provider",), "n_samples": ("provider",)},
+    )
+    protocol = protocol_of("least-squares")
+    said = [d.learns for d in protocol.learns(study) if d.role == "provider"]
+    assert any("with two providers: each learns the other's number of rows" in words for words in said)
+    assert any("the products of the other's columns" in words for words in said)
+    assert not any("two providers" in d.learns for d in protocol.learns(example.study))
+    built = Example(study, two)
+    known = LocalEngine().run(protocol, study, built.own).learned[Address("hospital-0", "provider")].outputs
+    mine, theirs = (
+        np.column_stack([np.ones(island.n_rows), island.features(["age", "dose", "weight"])])
+        for island in two.values()
+    )
+    joint = np.linalg.inv(np.asarray(known["fit"]["covariance"]) / known["fit"]["dispersion"])
+    np.testing.assert_allclose(joint - mine.T @ mine, theirs.T @ theirs, rtol=1e-8, atol=1e-8)

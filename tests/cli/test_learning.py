@@ -93,7 +93,7 @@ def ran(protocol: str) -> tuple[package.Result, dict[str, str], str]:
     """The result, the files beside it by their ending, and what the command said."""
     finished = atoll("run", f"{protocol}.toml", "--output", "out")
     assert finished.code == 0, finished.err
-    files = {path.name.removeprefix("wards"): path for path in Path("out").iterdir()}
+    files = {path.name.removeprefix("wards"): path for path in Path("out/lab").iterdir()}
     texts = {name: path.read_text() for name, path in files.items() if name.endswith(".csv")}
     return package.load_result(files[".atoll"]), texts, finished.out + finished.err
 
@@ -103,7 +103,7 @@ def test_a_regression_is_run_and_its_table_is_shown_and_written(wards: Path) -> 
     assert list(result["model"]["names"]) == ["(Intercept)", "age", "dose", "sex[M]"]
     assert "std error" in said
     assert "sex[M]" in said
-    written = pd.read_csv(wards / "out" / "wards-coefficients.csv")
+    written = pd.read_csv(wards / "out" / "lab" / "wards-coefficients.csv")
     np.testing.assert_allclose(written["estimate"], result["model"]["coefficients"])
     assert files["-coefficients.csv"].startswith("term,estimate,std_error,statistic,p_value,low,high")
 
@@ -138,10 +138,10 @@ def test_a_description_is_shown_and_written_without_small_cells(wards: Path) -> 
     for words in ("Numbers", "Levels", "sex x ward", "left out", "median"):
         assert words in said
     assert set(files) == {"-numbers.csv", "-levels.csv", "-correlation.csv", "-table-1.csv"}
-    levels = pd.read_csv(wards / "out" / "wards-levels.csv")
+    levels = pd.read_csv(wards / "out" / "lab" / "wards-levels.csv")
     hidden = levels[(levels["column"] == "ward") & (levels["level"] == "icu")]["count"]
     assert hidden.isna().all()
-    numbers = pd.read_csv(wards / "out" / "wards-numbers.csv").set_index("column")
+    numbers = pd.read_csv(wards / "out" / "lab" / "wards-numbers.csv").set_index("column")
     assert numbers.loc["age", "mean"] == pytest.approx(frame["age"].mean(), rel=1e-9)
     assert numbers.loc["age", "50%"] == pytest.approx(frame["age"].median(), abs=0.25)
     assert np.isnan(numbers.loc["dose", "50%"])  # the study says no range for it
@@ -182,8 +182,8 @@ def test_two_runs_differ_by_what_review_says_a_step_costs(wards: Path) -> None:
         (wards / f"glm-{tol}.toml").write_text(text)
         finished = atoll("run", f"glm-{tol}.toml", "--output", f"out-{tol}", "--json")
         assert finished.code == 0, finished.err
-        result = package.load_result(wards / f"out-{tol}" / "wards.atoll")
-        costs[tol] = (result["fit"]["iterations"], result.transcript.messages)
+        result = package.load_result(wards / f"out-{tol}" / "lab" / "wards.atoll")
+        costs[tol] = (result["fit"]["iterations"], json.loads(finished.out)["messages"])
     further = json.loads(atoll("review", "glm.toml", "--json").out)["cost"]["further"]
     more = costs["1e-8"][0] - costs["1e-2"][0]
     assert more > 0

@@ -262,7 +262,7 @@ def name_columns(file: StudyFile) -> tuple[str, ...]:
 
 def _beside(study: Study) -> set[Any]:
     """Columns that go along and are no features."""
-    return {study.parameters.get("label"), study.parameters.get("row_ids")}
+    return {study.parameters.get(name) for name in ("label", "row_ids", "target", "weights", "offset")}
 
 
 def _columns_of(path: str | Path | None, beside: set[Any]) -> int | None:

@@ -66,7 +66,6 @@ OUTPUTS = {
     "description": Output(
         ("description",),
         (PROVIDER, SERVER, CONSUMER),
-        SERVER,
         "counts, means, deviations, quantiles, levels, correlations and two-way tables, small cells left out",
     )
 }
@@ -327,6 +326,7 @@ def learns(study: Study) -> list[Disclosure]:
             "over all islands together, exactly: numbers of rows, values, levels and pairs of levels, "
             "histograms, sums and products of all columns",
             method.to_receivers,
+            ("description",),
         ),
     ]
     for role in (PROVIDER, CONSUMER):

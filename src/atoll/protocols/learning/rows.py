@@ -85,12 +85,11 @@ class Count(Message, frozen=True):
 
 
 OUTPUTS = {
-    "model": Output(("model",), _EVERYONE, SERVER, "the model's coefficients"),
-    "fit": Output(("fit",), _EVERYONE, SERVER, "how well the model fits, and how sure its numbers are"),
+    "model": Output(("model",), _EVERYONE, "the model's coefficients"),
+    "fit": Output(("fit",), _EVERYONE, "how well the model fits, and how sure its numbers are"),
     "n_samples": Output(
         ("n_samples", "n_dropped", "islands"),
         _EVERYONE,
-        SERVER,
         "the number of rows used and left out over all islands, and which islands they are",
     ),
 }
@@ -356,11 +355,20 @@ def _learns(kind: Kind, study: Study) -> list[Disclosure]:
             "the number of rows of all islands together, each column's joint mean to a sixteenth of its "
             "deviation, and its deviation to a factor of two",
             (Units,),
+            ("n_samples",),
         ),
-        Disclosure(PROVIDER, "the model of every step on the way", (Point,)),
+        # The last point is the model.
+        Disclosure(PROVIDER, "the model of every step, the last included", (Point,), ("model",))
+        if kind.goes_on
+        else Disclosure(PROVIDER, "when the sum is due", (Point,)),
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         Disclosure(SERVER, f"each island's column names{levels.replace(', and', ', with')}", (Fields,)),
-        Disclosure(SERVER, f"over all islands together, exactly: {kind.opened}", method.to_receivers),
+        Disclosure(
+            SERVER,
+            f"over all islands together, exactly: {kind.opened}",
+            method.to_receivers,
+            tuple(value for output in OUTPUTS.values() for value in output.values),
+        ),
     ]
     for output, kind_of, words in (
         ("model", Model, "the model's coefficients"),

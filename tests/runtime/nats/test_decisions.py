@@ -204,6 +204,27 @@ def test_what_the_policy_refuses_nobody_approves_and_others_are_not_told_why(tmp
     asyncio.run(course())
 
 
+def test_a_policy_binds_parties_without_a_table_too(tmp_path: Path) -> None:
+    async def course() -> None:
+        made = World(tmp_path)
+        made.site("server").policy_file.write_text('[allow]\nprotocols = ["sfpca"]\n')
+        try:
+            made.start("server")
+            made.start("consumer")
+            run = await made.submit()
+            await made.until(lambda: made.phase("server", run) == "declined")
+            mine = made.state("server", run)
+            assert mine is not None
+            folder = RunFolder(made.site("server"), run)
+            with pytest.raises(PrivacyError, match="the protocol pppca is not allowed"):
+                made.nodes["server"]._approve(folder, structs.replace(mine, phase="proposed"), None)
+            assert not (folder.path / "key.bin").exists()
+        finally:
+            await made.stop()
+
+    asyncio.run(course())
+
+
 def test_a_digest_is_approved_unattended_once_unless_the_policy_repeats(tmp_path: Path) -> None:
     async def course() -> None:
         made = World(tmp_path)

@@ -149,8 +149,21 @@ def with_role(lab: Lab, name: str, role: Role) -> Lab:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", [RunError, ValueError])
 def test_an_error_ends_the_run_for_all_and_says_nothing_of_data(
-    kind: type[Exception], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: type[Exception],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    told: set[str] = set()
+    read = wire.read_status
+
+    def reading(body: bytes) -> wire.Status:
+        status = read(body)
+        told.add(status.error)
+        return status
+
+    monkeypatch.setattr(wire, "read_status", reading)
+
     async def receiver(net: Network, study: Study, own: Own, record: Record) -> Learned:
         raise kind("the patient in row 17 is 93 years old")
 
@@ -164,6 +177,7 @@ def test_an_error_ends_the_run_for_all_and_says_nothing_of_data(
             assert "patient" not in str(error)
             assert str(error).startswith("receiver/receiver ended the run")
     assert "patient" not in caplog.text
+    assert told == {"", "RunError" if kind is RunError else "RoleFailed"}
     # A start after the end says the same, at once.
     with pytest.raises(RunError, match="ended the run"):
         lab.party("island-0", Doom())

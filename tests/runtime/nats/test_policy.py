@@ -67,6 +67,8 @@ def test_columns_that_the_study_does_not_name_are_not_used() -> None:
     )
     assert refused(narrow, never_columns=("dose", "outcome")) == []
     assert refused(narrow, never_columns=("age",)) != []
+    labelled = structs.replace(narrow, parameters={**narrow.parameters, "label": "outcome"})
+    assert refused(labelled, never_columns=("outcome",)) != []
 
 
 def test_whoever_sees_something_by_the_protocols_nature_is_a_recipient() -> None:

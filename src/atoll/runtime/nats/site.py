@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ from atoll.runtime.result import write_whole
 from atoll.study.tables import read_table
 
 FORMAT: Final = 1
+PATIENCE: Final = 2.0
+"""Seconds for which a node that starts waits for the lock."""
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -221,13 +224,14 @@ class Site:
         """Be the site's node: nobody else is, and two would contradict each other."""
         handle = os.open(self.folder / "node.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise RunError(
-                    f"a node of the site {self.folder} is running already",
-                    hint="one site has one node; atoll node status shows what it does",
-                ) from None
+            until = time.monotonic() + PATIENCE
+            while not _try_lock(handle, fcntl.LOCK_EX):
+                if time.monotonic() > until:
+                    raise RunError(
+                        f"a node of the site {self.folder} is running already",
+                        hint="one site has one node; atoll node status shows what it does",
+                    )
+                time.sleep(0.05)  # somebody may be looking whether a node runs
             os.ftruncate(handle, 0)
             os.write(handle, f"{os.getpid()}\n".encode())
             yield
@@ -236,11 +240,19 @@ class Site:
 
     def node_runs(self) -> bool:
         """Whether some process is this site's node."""
+        handle = os.open(self.folder / "node.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            with self.locked():
-                return False
-        except RunError:
-            return True
+            return not _try_lock(handle, fcntl.LOCK_SH)
+        finally:
+            os.close(handle)
+
+
+def _try_lock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def read_data_sets(given: str | Path) -> dict[str, DataSet]:

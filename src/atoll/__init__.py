@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from atoll.protocols.learning.summary import Summary
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
+    from atoll.runtime.nats.engine import NatsEngine
     from atoll.runtime.result import Result, load_result
     from atoll.runtime.studies import load_study
     from atoll.study.model import Study
@@ -59,6 +60,7 @@ __all__ = [
     "LinearSVC",
     "LocalEngine",
     "LogisticRegression",
+    "NatsEngine",
     "Result",
     "Ridge",
     "Study",
@@ -85,6 +87,7 @@ _HOMES = {
     "Faults": "atoll.runtime.local.faults",
     "Island": "atoll.data.island",
     "LocalEngine": "atoll.runtime.local.engine",
+    "NatsEngine": "atoll.runtime.nats.engine",
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
     "Summary": "atoll.protocols.learning.summary",

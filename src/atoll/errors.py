@@ -11,6 +11,8 @@ AtollError                      exit 1
 │   ├── RoleFailed              exit 5   one role raised; names it
 │   ├── Deadlock                exit 5   every role waits; says who waits for what
 │   ├── PartyLeft               exit 5   a party left and the protocol needs it
+│   ├── ResumeRefused       exit 5   a run cannot go on from this folder: an old journal, other rows
+│   ├── PartyDoubled        exit 5   one party takes part twice: a copy of its node runs somewhere
 │   ├── CertificateRefused      exit 5   a result is not certified to be accurate enough
 │   ├── NotWritten              exit 5   a run finished, and its result could not be written where it should
 │   └── MessageError            exit 5   a message is malformed, unexpected, too large or forged
@@ -108,7 +110,18 @@ class Deadlock(RunError):
 
 
 class PartyLeft(RunError):
-    """A party left the run and the protocol cannot go on without it."""
+    """A party left the run and the protocol cannot go on without it. ``missing``: whom nobody heard any
+    more."""
+
+    missing: tuple[str, ...] = ()
+
+
+class ResumeRefused(RunError):
+    """A run cannot go on from this folder: its journal is old, was changed, or the rows or programs were."""
+
+
+class PartyDoubled(RunError):
+    """One party takes part twice: a copy of its node runs somewhere."""
 
 
 class CertificateRefused(RunError):

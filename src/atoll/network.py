@@ -95,6 +95,14 @@ class Network(ABC):
         there; None says that all of ``senders`` have left.
         """
 
+    async def settled(self, to: Iterable[Address]) -> None:
+        """Wait until everything sent so far to ``to`` is where it cannot be lost, whatever happens here.
+
+        For a promise to a third role that rests on it. Whoever has left is not waited for. An engine that
+        delivers whatever a role has sent, even one that died, has nothing to wait for.
+        """
+        del to
+
     @abstractmethod
     async def compute(self, step: Callable[..., T], *args: object) -> T:
         """Run a heavy step beside the event loop; its time is booked under the step's name."""

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from atoll import __version__
-from atoll.cli import bench, console, ledger
+from atoll.cli import bench, console, hub, identity, ledger, node, receipt, study
+from atoll.cli.check import check
 from atoll.cli.commands import Command, Group
 from atoll.cli.completion import completion, prepare
 from atoll.cli.demo import demo
@@ -39,10 +40,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, init, review, run, doctor, completion):
+for command in (demo, init, review, check, run, doctor, completion):
     app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
+app.add_typer(hub.app, name="hub")
 app.add_typer(ledger.app, name="ledger")
+for name, group in (("identity", identity), ("node", node), ("study", study), ("receipt", receipt)):
+    app.add_typer(group.app, name=name)
 
 
 def _print_version(wanted: bool) -> None:

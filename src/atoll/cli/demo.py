@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from atoll.cli import console
-from atoll.cli.options import JsonOption, QuietOption
+from atoll.cli.options import FLAG, JsonOption, QuietOption
 from atoll.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write to.")
     ] = Path("atoll-demo"),
+    network: Annotated[
+        bool,
+        typer.Option("--network", metavar=FLAG, help="Between processes over a hub, one killed half-way."),
+    ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -51,6 +55,13 @@ def demo(
     if as_json and quiet:
         raise ParameterError("--json and --quiet cannot be used together", hint="choose one of them")
     shown = not (as_json or quiet)
+    if network:
+        from atoll.cli.demo_network import demo_network
+
+        summary = demo_network(output, shown=shown)
+        if as_json:
+            console.print_json(summary)
+        return
     tables = hospitals()
     if shown:
         _introduce(tables, console.out())

@@ -47,6 +47,10 @@ def run(
     if as_json and quiet:
         raise ParameterError("--json and --quiet cannot be used together", hint="choose one of them")
     chosen = engine_of(engine)
+    if chosen.elsewhere:
+        raise ParameterError(
+            f"--engine {engine} leaves tables where they are", hint=f"atoll study submit {study}"
+        )
     file = open_study(study)
     _refuse_what_stays_with_roles(file)
     _warn_of_no_promise(file.study)

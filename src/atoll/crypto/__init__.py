@@ -2,6 +2,7 @@
 
 - :mod:`hazmat`: the primitives, easy to misuse; nothing outside this package imports them
 - :mod:`envelope`: bytes that only the holder of one key can read
+- :mod:`identity`: an organisation's keys, its fingerprint, what it signs
 - :mod:`onion`: bytes under one envelope for each of several readers
 - :mod:`shamir`: a secret in n shares, of which t are enough
 - :mod:`lattice`: sums under lattice encryption; :mod:`paillier`: sums and products under Paillier's

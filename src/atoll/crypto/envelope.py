@@ -49,6 +49,12 @@ def unseal(private: bytes, envelope: bytes, context: str) -> bytes:
         raise MessageError("an envelope cannot be opened") from None
 
 
+def agreement(private: bytes, public: bytes, *domain: str | bytes | int) -> bytes:
+    """32 bytes that the holders of two keys both find, for one purpose, and nobody else."""
+    ours = public_key(private)
+    return randomness.derive(_agree(private, public), _DOMAIN, *sorted((ours, public)), *domain)
+
+
 def _agree(private: bytes, public: bytes) -> bytes:
     try:
         return X25519PrivateKey.from_private_bytes(private).exchange(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -194,6 +195,19 @@ class Island:
     def chosen(self, columns: Sequence[str]) -> Chosen:
         """These columns alone, to be read later."""
         return Chosen(self, tuple(columns))
+
+    def digest(self) -> str:
+        """Tells whether the table has changed: of all columns, values and the capacity. For its owner
+        alone."""
+        mac = hashlib.sha256(repr((self.columns, self.n_rows, self.capacity)).encode())
+        for column in self.columns:
+            values = self._column(column)
+            if values.dtype.kind in "fiub":
+                mac.update(str(values.dtype).encode())
+                mac.update(np.ascontiguousarray(values).data)
+            else:
+                mac.update(repr(values.tolist()).encode())
+        return mac.hexdigest()
 
     def labels(self, column: str) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
         """A label column: numbers as they are, text as codes and the classes they stand for."""

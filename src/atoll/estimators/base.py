@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from atoll.data.island import Island
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError, MissingIslands, ParameterError, SchemaError, several
@@ -69,6 +71,19 @@ def run(study: Study, own: Mapping[str, Own], engine: Any) -> Run:
         raise ParameterError(f"engine={engine!r} is not an engine", hint="atoll.LocalEngine(), or None")
     with progress_line(study.name) as progress:
         return run_study(study, own, engine=engine, progress=progress)
+
+
+def named_elsewhere(islands: Any, engine: Any) -> dict[str, Island] | None:
+    """Islands that are only named, because the engine leaves their tables where they are; else None."""
+    if not getattr(engine, "elsewhere", False):
+        return None
+    if not isinstance(islands, list | tuple) or not all(isinstance(name, str) for name in islands):
+        raise ParameterError(
+            "this engine leaves tables where they are", hint="name the islands: fit(['a', 'b'])"
+        )
+    if len(set(islands)) < len(islands):
+        raise ParameterError("an island is named twice")
+    return {name: Island(np.empty((0, 0)), name=name) for name in islands}
 
 
 def warn_of_missing(given: Iterable[str], present: Iterable[str]) -> None:

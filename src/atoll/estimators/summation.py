@@ -10,24 +10,48 @@ import numpy.typing as npt
 
 from atoll.data.island import Island
 from atoll.errors import DataError, ParameterError
-from atoll.estimators.base import parties, run, warn_of_missing
+from atoll.estimators.base import named_elsewhere, parties, run, warn_of_missing
 from atoll.protocols.own import owned
 from atoll.study.model import Study
 
 
 def secure_sum(
-    vectors: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike],
+    vectors: Sequence[npt.ArrayLike] | Sequence[str] | Mapping[str, npt.ArrayLike],
     method: str = "shares",
     *,
     engine: Any = None,
+    length: int | None = None,
     **options: Any,
 ) -> npt.NDArray[np.float64]:
     """The sum of arrays of one shape, one per island; ``options`` are those of the method.
+
+    On an engine across machines islands are named: each has a table of one row, of ``length`` columns.
 
     >>> import atoll
     >>> atoll.secure_sum([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]])
     array([111., 222.])
     """
+    unseen = named_elsewhere(vectors, engine)
+    if unseen is not None:
+        if length is None:
+            raise ParameterError("length is missing: vectors of named islands are not here", hint="length=3")
+        study = _study(unseen, method, options, length)
+        result = run(study, {}, engine).result
+        warn_of_missing(unseen, result["islands"])
+        return np.array(result["total"])
+    arrays = _checked(vectors)
+    shape = next(iter(arrays.values())).shape
+    islands = {name: Island(array.reshape(1, -1), name=name) for name, array in arrays.items()}
+    study = _study(islands, method, options, int(np.prod(shape)))
+    result = run(study, owned(islands), engine).result
+    warn_of_missing(islands, result["islands"])
+    total: npt.NDArray[np.float64] = result["total"]
+    return total.reshape(shape)
+
+
+def _checked(
+    vectors: Sequence[npt.ArrayLike] | Sequence[str] | Mapping[str, npt.ArrayLike],
+) -> dict[str, npt.NDArray[np.float64]]:
     if not isinstance(vectors, Mapping):
         vectors = {f"island-{i}": vector for i, vector in enumerate(vectors)}
     arrays = {str(name): np.asarray(vector, dtype=np.float64) for name, vector in vectors.items()}
@@ -42,18 +66,17 @@ def secure_sum(
         if not np.isfinite(array).all():
             place = int(np.argmax(~np.isfinite(array.ravel())))
             raise DataError(f"{name}: entry {place} is missing or infinite")
-    islands = {name: Island(array.reshape(1, -1), name=name) for name, array in arrays.items()}
-    study = Study(
+    return arrays
+
+
+def _study(islands: Mapping[str, Island], method: str, options: Mapping[str, Any], length: int) -> Study:
+    return Study(
         name="secure sum",
         analysis="sum",
         protocol="sum",
         secure_sum=method,
         sum_options=options,
         parties=parties(islands, "contributor", "receiver"),
-        parameters={"length": int(np.prod(shape))},
+        parameters={"length": length},
         release={"total": ("receiver",)},
     )
-    result = run(study, owned(islands), engine).result
-    warn_of_missing(islands, result["islands"])
-    total: npt.NDArray[np.float64] = result["total"]
-    return total.reshape(shape)

@@ -168,6 +168,9 @@ class Protocol:
     version: int = 1
     """Counted up when an approved study would mean something else, or roles of before and after could not
     work together: it is part of the digest."""
+    judge: str = ""
+    """The role, of one party, that receives the sums: across machines that party alone decides that a
+    contributor has left. Empty where nobody may leave."""
     apart: tuple[tuple[str, str], ...] = ()
     """Roles that no party may play together, because the protection rests on their not colluding."""
     uses_sum: bool = True

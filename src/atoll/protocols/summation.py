@@ -84,6 +84,7 @@ PROTOCOL = Protocol(
     roles={CONTRIBUTOR: contributor, RECEIVER: receiver},
     data_roles=frozenset({CONTRIBUTOR}),
     single_roles=frozenset({RECEIVER}),
+    judge=RECEIVER,
     apart=((CONTRIBUTOR, RECEIVER),),
     messages=(),
     parameters=SumParameters,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from atoll.errors import RunError
 from atoll.protocols.base import Learned, Protocol
@@ -36,9 +37,13 @@ class Observer:
 class Outcome:
     """What a run gave: what each role learned, and what it cost."""
 
-    def __init__(self, learned: Mapping[Address, Learned], transcript: Transcript) -> None:
+    def __init__(
+        self, learned: Mapping[Address, Learned], transcript: Transcript, study: Study | None = None
+    ) -> None:
         self.learned = dict(learned)
         self.transcript = transcript
+        self.study = study
+        """The study as it ran, where the engine had to add to it."""
 
 
 class Engine(ABC):
@@ -48,6 +53,9 @@ class Engine(ABC):
     :class:`~atoll.network.Record`, hands it what its party owns and nothing of another's, delivers each
     message once and in order, and tells the record of every message before it leaves.
     """
+
+    elsewhere: ClassVar[bool] = False
+    """Whether islands are named and tables stay with them. The outcome then has the caller's roles only."""
 
     @abstractmethod
     def run(

@@ -11,7 +11,10 @@ from atoll.registry import Registry
 from atoll.runtime.engine import Engine
 
 ENGINES: Registry[type[Engine]] = Registry(
-    "atoll.engines", "an engine", Engine, {"local": "atoll.runtime.local.engine:LocalEngine"}
+    "atoll.engines",
+    "an engine",
+    Engine,
+    {"local": "atoll.runtime.local.engine:LocalEngine", "nats": "atoll.runtime.nats.engine:NatsEngine"},
 )
 
 

@@ -48,17 +48,30 @@ def run_study(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """All roles; the result holds the union of everything released to any of them."""
+    """All roles that the engine carries; the result holds everything released to any of them."""
     study = resolve(study)
     outcome = (engine or LocalEngine()).run(protocol_of(study.protocol), study, own, progress=progress)
+    outputs = joined(outcome.learned)
+    elsewhere = engine is not None and engine.elsewhere
+    said = _booked_elsewhere(study) if elsewhere else booked(study, own)
+    result = Result(outcome.study or study, outputs, outcome.transcript, outputs.get("certificate"), said)
+    return Run(result, outcome.learned)
+
+
+def _booked_elsewhere(study: Study) -> str | None:
+    terms = protocol_of(study.protocol).privacy(study)
+    return None if terms is None else "booked by each site, in its own ledger, as far as it keeps one"
+
+
+def joined(learned: Mapping[Address, Learned]) -> dict[str, Any]:
+    """Everything that was released to these roles, together."""
     outputs: dict[str, Any] = {}
-    for learned in outcome.learned.values():
-        _join(outputs, learned.outputs)
-    certificate, booked = outputs.get("certificate"), _booked(study, own)
-    return Run(Result(study, outputs, outcome.transcript, certificate, booked), outcome.learned)
+    for one in learned.values():
+        _join(outputs, one.outputs)
+    return outputs
 
 
-def _booked(study: Study, own: Mapping[str, Own]) -> str | None:
+def booked(study: Study, own: Mapping[str, Own]) -> str | None:
     """Where the spending of this run is written down; that it is nowhere must not go unsaid."""
     terms = protocol_of(study.protocol).privacy(study)
     islands = [name for name, mine in own.items() if mine.island is not None]

@@ -47,7 +47,9 @@ class Inbox:
         self.latest = 0.0
         """When the latest of what the role has read arrived, by the clocks of a metered run."""
 
-    def put(self, event: Event, depth: int = 0, at: float = 0.0) -> None:
+    def put(self, event: Event, depth: int = 0, at: float = 0.0) -> Message | None:
+        """Take an event; returns the message, where it is one."""
+        message = None
         if isinstance(event, Left):
             self._left.add(event.sender)
         else:
@@ -58,6 +60,7 @@ class Inbox:
             self._waiting.append((event.sender, message, depth, at))
         if self._changed is not None:
             self._changed.set()
+        return message
 
     def take(
         self, kind: type[M], senders: Iterable[Address], absent: set[Address] | None

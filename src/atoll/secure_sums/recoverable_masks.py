@@ -155,6 +155,8 @@ class RecoverableMasks(Masks):
         selves = shamir.split(own, self._threshold, points, randomness.derive(root, "self"))
         for v in seeds:
             await self.net.send(self.contributors[v], MaskBackup(name, keys[v + 1], selves[v + 1]))
+        # Whoever the receiver counts as a member must be recoverable, even if it dies now.
+        await self.net.settled(self.contributors[v] for v in seeds)
         await self.net.send(self.receivers[0], BackedUp(name))
 
     async def _receive_members(self, name: str, seeds: Mapping[int, bytes]) -> tuple[int, ...]:

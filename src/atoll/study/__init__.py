@@ -5,4 +5,5 @@
 - :mod:`model`: the study itself, and its digest
 - :mod:`places`: the line on which each key of a file stands
 - :mod:`load`: a study file to a study
+- :mod:`pins`: fingerprints written into a study file
 """

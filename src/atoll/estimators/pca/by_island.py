@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from atoll.data.island import Island, as_islands
 from atoll.data.statistics import raise_for_missing
-from atoll.errors import DataError, SchemaError, several
+from atoll.errors import DataError, NotReleased, SchemaError, several
+from atoll.estimators.base import named_elsewhere
 from atoll.protocols.own import Own
 
 Matrix = npt.NDArray[np.float64]
@@ -140,6 +141,11 @@ class Islands:
         if y is not None:  # a pipeline with a model at its end: refused before anything is spent on the fit
             raise not_one_table()
         adapter = self._adapter("fit_transform")  # type: ignore[attr-defined]  # refuses before a long run
+        if named_elsewhere(islands, self.engine) is not None:  # type: ignore[attr-defined]
+            raise NotReleased(
+                "the rows of named islands are not here to be projected",
+                hint="fit, then give each site the components; or a study that releases scores",
+            )
         islands = read_once(islands)
         self.fit(islands)  # type: ignore[attr-defined]
         tables = tables_of(islands)

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from atoll.data.island import as_islands
+from atoll.data.island import Island, as_islands
 from atoll.errors import ParameterError
-from atoll.estimators.base import all_named, beside_islands, run, warn_of_missing
+from atoll.estimators.base import all_named, beside_islands, named_elsewhere, run, warn_of_missing
 from atoll.estimators.pca.adapter import Adapter
 from atoll.estimators.pca.by_island import Islands
 from atoll.estimators.pca.model import Model
 from atoll.estimators.pca.registry import adapter_of
 from atoll.estimators.privacy_options import accounts, booked
 from atoll.protocols.base import MIN_ISLANDS
+from atoll.protocols.own import Own
 from atoll.runtime.execute import Run
+from atoll.study.model import Study
 
 
 class PCA(Islands, Model):
@@ -214,27 +216,40 @@ class PCA(Islands, Model):
     # ---- fitting ----
 
     def fit(self, islands: Any, y: Any = None) -> PCA:
-        """Compute the joint components of ``islands``: a list or mapping of tables."""
+        """Compute the joint components of ``islands``: a list or mapping of tables.
+
+        On an engine across machines, a list of names: the tables stay where they are.
+        """
         del y
         adapter = adapter_of(self.protocol)
         adapter.check(self)
-        islands, brought = beside_islands(islands)
-        tables = as_islands(islands)
+        unseen = named_elsewhere(islands, self.engine)
+        islands, brought = ({}, {}) if unseen is not None else beside_islands(islands)
+        tables = as_islands(islands) if unseen is None else unseen
         if len(tables) < MIN_ISLANDS:
             raise ParameterError(
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
         study = adapter.study(self, tables)
+        if unseen is not None:
+            self._take(adapter, run(study, {}, self.engine))
+        else:
+            self._fit_here(adapter, study, tables, islands, brought)
+        adapter.warn(self)
+        if hasattr(self, "islands_"):
+            warn_of_missing(tables, self.islands_)
+        return self
+
+    def _fit_here(
+        self, adapter: Adapter, study: Study, tables: dict[str, Island], islands: Any, brought: dict[str, Own]
+    ) -> None:
+        """All roles where the tables are, with the ledgers of this process."""
         with booked(tables, self.ledger, named=isinstance(islands, Mapping), brought=brought) as own:
             with all_named(tables, study):
                 self._take(adapter, run(study, own, self.engine))
             if adapter.is_private(self):
                 self.privacy_spent_ = accounts(study, own)
-        adapter.warn(self)
-        if hasattr(self, "islands_"):
-            warn_of_missing(tables, self.islands_)
-        return self
 
     def _take(self, adapter: Adapter, finished: Run) -> None:
         """The fitted attributes, from what was released; nothing is left of an earlier fit."""

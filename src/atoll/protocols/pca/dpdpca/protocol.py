@@ -327,6 +327,7 @@ PROTOCOL = Protocol(
     roles={OWNER: owner, PROXY: proxy, DATA_USER: data_user},
     data_roles=frozenset({OWNER}),
     single_roles=frozenset({PROXY, DATA_USER}),
+    judge=DATA_USER,
     apart=((PROXY, DATA_USER), (PROXY, OWNER)),
     messages=(*handshake.MESSAGES, PublicCentre, Model, Variances, SampleCount, *paper.MESSAGES),
     parameters=DPDPCAParameters,

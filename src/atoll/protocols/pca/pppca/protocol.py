@@ -477,6 +477,7 @@ PROTOCOL = Protocol(
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({SERVER}),
+    judge=SERVER,
     apart=((PROVIDER, SERVER),),
     messages=(
         *(*handshake.MESSAGES, JointMean, Transfer, Participants, Compared),

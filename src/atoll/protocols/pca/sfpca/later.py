@@ -51,7 +51,11 @@ class LaterParameters(Parameters, frozen=True):
 def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, ...]]) -> Study:
     """The study of a later step: the holders of shares, and what they do with them."""
     holders = (
-        Party(party.name, tuple(role for role in party.roles if role in (PROVIDER, COORDINATOR)))
+        Party(
+            party.name,
+            tuple(role for role in party.roles if role in (PROVIDER, COORDINATOR)),
+            party.fingerprint,
+        )
         for party in study.parties
     )
     return Study(

@@ -1,0 +1,155 @@
+"""What a site brings to one run: its table, its ledger and conditions, the shares it kept; or rows made
+up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from atoll.data.columns import column_names
+from atoll.data.island import Island, as_island
+from atoll.errors import ParameterError, PrivacyError
+from atoll.privacy.ledger import Ledger
+from atoll.protocols import protocol_of
+from atoll.protocols.own import Own
+from atoll.runtime.nats.policy import Table, read_policy
+from atoll.runtime.nats.site import DataSet, Site
+from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.studies import data_holders
+from atoll.study.model import Local, Study
+
+REHEARSAL_ROWS: Final = 60
+
+
+def own_of(site: Site, start: RunStart, data_set: str | None) -> Own:
+    """What this party's roles are handed."""
+    study, me = start.study, start.me
+    needs_table = me in data_holders(study)
+    chosen = chosen_data_set(site, data_set) if needs_table else None
+    kept = {} if start.rehearse else kept_shares(site, study)
+    if chosen is None:
+        return Own(kept=kept)
+    if start.rehearse:
+        return Own(made_up(study, me, tuple(column_names(Path(chosen.path)))))
+    island = as_island(me, chosen.path)
+    island.identity, island.capacity = chosen.identity, chosen.capacity
+    ledger = _ledger(site, study, chosen)
+    return Own(island, ledger, read_policy(site.policy_file).allow.min_colluders, kept)
+
+
+def chosen_data_set(site: Site, name: str | None) -> DataSet:
+    """One of the data sets that the node was started with."""
+    known = data_sets(site)
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name is not None and name in known:
+        return known[name]
+    if not known:
+        raise ParameterError("this study needs a table from this site", hint="atoll node run --data TABLE")
+    wrong = "the site has several data sets" if name is None else f"there is no data set {name!r} here"
+    raise ParameterError(wrong, hint=f"--data-set, one of {', '.join(known)}")
+
+
+def data_sets(site: Site) -> dict[str, DataSet]:
+    """What ``atoll node run --data`` named, by name."""
+    path = site.folder / "data.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, DataSet])
+    except FileNotFoundError:
+        return {}
+
+
+def local_of(site: Site, study: Study, me: str, chosen: DataSet | None) -> Local:
+    """What a review at this site may know: its own table and ledger, and nobody else's."""
+    if chosen is None or me not in data_holders(study):
+        return Local()
+    identities = {} if chosen.identity is None else {me: chosen.identity}
+    ledger = str(site.ledger) if site.ledger.is_file() and identities else None
+    capacities = {} if chosen.capacity is None else {me: chosen.capacity}
+    colluders = read_policy(site.policy_file).allow.min_colluders
+    return Local({me: chosen.path}, identities, ledger, colluders, capacities)
+
+
+def table_of(study: Study, me: str, chosen: DataSet | None) -> Table | None:
+    """What the policy asks of this site's table."""
+    if chosen is None or me not in data_holders(study):
+        return None
+    island = as_island(me, chosen.path)
+    return Table(island.columns, island.n_rows)
+
+
+def columns_of(study: Study, me: str, chosen: DataSet | None) -> int | None:
+    """How many columns the study uses, as far as this site can know."""
+    named = study.parameters.get("columns")
+    if named is not None:
+        return len(named)
+    if chosen is None or me not in data_holders(study) or study.partition == "vertical":
+        return None
+    label = study.parameters.get("label")
+    return len([name for name in column_names(Path(chosen.path)) if name != label])
+
+
+def _ledger(site: Site, study: Study, chosen: DataSet) -> Ledger | None:
+    """A private study needs a ledger; an exact one is booked where there is one and the data set is known."""
+    terms = protocol_of(study.protocol).privacy(study)
+    private = terms is not None and bool(terms.costs)
+    if terms is not None and not private:
+        return None  # nothing is promised, so nothing is booked
+    if private and chosen.identity is None:
+        raise PrivacyError(
+            "a private study needs the identity of the data set",
+            hint='name it in the file of data sets: identity = "the data set as its owner knows it"',
+        )
+    if private and not site.ledger.is_file():
+        raise PrivacyError(
+            f"there is no ledger {site.ledger}", hint=f"atoll ledger init --ledger {site.ledger}"
+        )
+    return Ledger(site.ledger) if chosen.identity is not None and site.ledger.is_file() else None
+
+
+def kept_shares(site: Site, study: Study) -> dict[str, bytes]:
+    """Role -> what it kept of the run that this study goes on from."""
+    if not protocol_of(study.protocol).follows:
+        return {}
+    wanted = str(study.parameters.get("session", ""))
+    for folder in site.kept.iterdir():
+        shares = {path.name: path.read_bytes() for path in folder.iterdir()}
+        if any(bytes.fromhex(wanted) in share for share in shares.values()):
+            return shares
+    raise ParameterError("this site kept no share of that run", hint="it was kept by another site, or lost")
+
+
+# ---- rehearsals ----
+
+
+def made_up(study: Study, me: str, columns: tuple[str, ...]) -> Island:
+    """Rows that nobody has, with these columns and those that the study names."""
+    label = study.parameters.get("label")
+    named = tuple(study.parameters.get("columns") or ())
+    columns = tuple(dict.fromkeys((*columns, *named, *((str(label),) if label else ()))))
+    draw = np.random.default_rng(list(me.encode()))
+    low, high = _range(study.parameters)
+    values: dict[str, Any] = {name: draw.uniform(low, high, REHEARSAL_ROWS) for name in columns}
+    if label in values:
+        values[str(label)] = np.where(np.arange(REHEARSAL_ROWS) % 2, "yes", "no")
+    import pandas as pd
+
+    island = Island.from_frame(pd.DataFrame(values), name=me)
+    island.capacity = 2 * REHEARSAL_ROWS
+    return island
+
+
+def _range(parameters: Mapping[str, Any]) -> tuple[float, float]:
+    """Numbers that every column's bounds take."""
+    bounds = parameters.get("bounds")
+    if bounds is None:
+        return -1.0, 1.0
+    flat = np.asarray(list(bounds.values()) if isinstance(bounds, Mapping) else bounds, dtype=float)
+    if flat.ndim == 0:
+        return -float(flat), float(flat)
+    pairs = flat.reshape(-1, 2)
+    return float(pairs[:, 0].max()), float(pairs[:, 1].min())

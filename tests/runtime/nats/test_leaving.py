@@ -1,0 +1,255 @@
+"""Parties that leave, are silent, or fail: who decides, who is told, and what."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.crashes import Crash, Doom, Lab
+from tests.support.examples import Example, pppca, summation
+
+from atoll.errors import AtollError, Deadlock, PartyLeft, RunError
+from atoll.network import Network, Record
+from atoll.protocols.base import Learned
+from atoll.protocols.own import Own
+from atoll.runtime.nats import wire
+from atoll.runtime.nats.sending import Sending
+from atoll.study.model import Study
+
+GONE = "island-2"
+PARTS = {name: island.features(island.columns)[0] for name, island in summation().islands.items()}
+EVERYBODY = sum(PARTS.values())
+THE_OTHERS = sum(part for name, part in PARTS.items() if name != GONE)
+
+
+def run_all(lab: Lab) -> dict[str, BaseException]:
+    """Everybody once; a crash is for good."""
+    errors: dict[str, BaseException] = {}
+
+    def one(party: str) -> None:
+        try:
+            lab.outcomes[party] = lab.party(party, lab.dooms[party])
+        except BaseException as error:
+            errors[party] = error
+
+    with ThreadPoolExecutor(len(lab.starts)) as threads:
+        list(threads.map(one, lab.starts))
+    return errors
+
+
+def total_of(lab: Lab) -> np.ndarray:
+    (learned,) = lab.outcomes["receiver"].learned.values()
+    return np.asarray(learned.outputs["total"])
+
+
+def recoverable() -> Example:
+    return summation("masks", {"dropouts": 1})
+
+
+@pytest.mark.timeout(180)
+def test_a_sum_goes_on_without_one_that_dies_anywhere(tmp_path: Path) -> None:
+    """At some points its input had arrived, at others not; never does the sum hang or come out wrong."""
+    included = set()
+    for point in (5, 40, 70, 90, 110, 130, 150, 170):
+        lab = Lab(recoverable(), tmp_path / str(point))
+        lab.deadline = 2.0
+        lab.dooms[GONE] = Doom(point)
+        errors = run_all(lab)
+        if GONE in lab.outcomes:
+            continue  # it was done before
+        assert set(errors) == {GONE}, (point, errors)
+        assert isinstance(errors[GONE], Crash)
+        total = total_of(lab)
+        with_it, without_it = (
+            np.allclose(total, EVERYBODY, atol=1e-6),
+            np.allclose(total, THE_OTHERS, atol=1e-6),
+        )
+        assert with_it != without_it
+        included.add(with_it)
+        lab.wiretap.check()
+    assert False in included
+
+
+@pytest.mark.timeout(60)
+def test_all_name_who_left_and_one_that_comes_back_is_told(tmp_path: Path) -> None:
+    lab = Lab(recoverable(), tmp_path)
+    lab.deadline = 2.0
+    lab.dooms[GONE] = Doom(40)
+    late: list[BaseException] = []
+
+    def one(party: str) -> None:
+        try:
+            lab.outcomes[party] = lab.party(party, lab.dooms[party])
+        except Crash:
+            time.sleep(2.5)  # the others have decided by now, or will while it starts
+            try:
+                lab.party(party, Doom())
+            except AtollError as error:
+                late.append(error)
+
+    with ThreadPoolExecutor(len(lab.starts)) as threads:
+        list(threads.map(one, lab.starts))
+    assert {outcome.missing for outcome in lab.outcomes.values()} == {(GONE,)}
+    assert np.allclose(total_of(lab), THE_OTHERS, atol=1e-6)
+    (error,) = late
+    assert isinstance(error, PartyLeft)
+    lab.wiretap.check()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("silent", [GONE, "receiver"])
+def test_where_nobody_may_leave_everybody_is_told_who_is_missing(silent: str, tmp_path: Path) -> None:
+    lab = Lab(summation("shares") if silent == GONE else recoverable(), tmp_path)
+    lab.deadline = 2.0
+    lab.dooms[silent] = Doom(30)
+    errors = run_all(lab)
+    assert isinstance(errors.pop(silent), Crash)
+    assert set(errors) == set(lab.starts) - {silent}
+    for error in errors.values():
+        assert isinstance(error, PartyLeft)
+        assert error.missing == (silent,)
+
+
+@pytest.mark.timeout(60)
+def test_a_party_that_is_cut_off_itself_accuses_nobody(tmp_path: Path) -> None:
+    lab = Lab(recoverable(), tmp_path)
+    lab.deadline = 1.5
+    receiver = lab.starts["receiver"].fingerprint("receiver")
+    lab.hub.cut(receiver)
+    with ThreadPoolExecutor(1) as threads:
+        alone = threads.submit(lab.party, "receiver", Doom())
+        time.sleep(3.5)
+        assert not alone.done()
+        lab.hub.mend(receiver)
+        lab.starts = {name: start for name, start in lab.starts.items() if name != "receiver"} | {
+            "receiver": lab.starts["receiver"]
+        }
+        with ThreadPoolExecutor(4) as others:
+            list(others.map(lambda name: lab.party(name, Doom()), [n for n in lab.starts if n != "receiver"]))
+        assert alone.result().missing == ()
+
+
+# ---- errors ----
+
+Role = Callable[[Network, Study, Own, Record], Coroutine[Any, Any, Learned]]
+
+
+def with_role(lab: Lab, name: str, role: Role) -> Lab:
+    lab.protocol = replace(lab.protocol, roles={**lab.protocol.roles, name: role})
+    return lab
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", [RunError, ValueError])
+def test_an_error_ends_the_run_for_all_and_says_nothing_of_data(
+    kind: type[Exception],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: set[str] = set()
+    read = wire.read_status
+
+    def reading(body: bytes) -> wire.Status:
+        status = read(body)
+        told.add(status.error)
+        return status
+
+    monkeypatch.setattr(wire, "read_status", reading)
+
+    async def receiver(net: Network, study: Study, own: Own, record: Record) -> Learned:
+        raise kind("the patient in row 17 is 93 years old")
+
+    lab = with_role(Lab(summation(), tmp_path), "receiver", receiver)
+    errors = run_all(lab)
+    assert set(errors) == set(lab.starts)
+    for party, error in errors.items():
+        assert isinstance(error, RunError)
+        assert error.role == "receiver/receiver"
+        if party != "receiver":
+            assert "patient" not in str(error)
+            assert str(error).startswith("receiver/receiver ended the run")
+    assert "patient" not in caplog.text
+    assert told == {"", "RunError" if kind is RunError else "RoleFailed"}
+    # A start after the end says the same, at once.
+    with pytest.raises(RunError, match="ended the run"):
+        lab.party("island-0", Doom())
+
+
+@pytest.mark.timeout(60)
+def test_a_deadlock_is_told_from_slowness(tmp_path: Path) -> None:
+    async def idle(net: Network, study: Study, own: Own, record: Record) -> Learned:
+        return Learned()
+
+    async def slow(net: Network, study: Study, own: Own, record: Record) -> Learned:
+        await net.compute(time.sleep, 4)
+        return await original(net, study, own, record)
+
+    lab = Lab(pppca(), tmp_path / "slow")
+    original = lab.protocol.roles["server"]
+    assert run_all(with_role(lab, "server", slow)) == {}
+    lab = with_role(Lab(pppca(), tmp_path / "deadlock"), "server", idle)
+    errors = run_all(lab)
+    assert {type(error) for party, error in errors.items() if party.startswith("hospital")} == {Deadlock}
+
+
+# ---- who is believed ----
+
+
+@pytest.mark.timeout(60)
+def test_only_the_judge_is_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contributor that says of another that it has left changes nothing."""
+    lab = Lab(recoverable(), tmp_path)
+    place = [party.name for party in lab.starts[GONE].study.parties].index(GONE)
+    begin = Sending.__init__
+
+    def lying(self: Sending, *arguments: Any) -> None:
+        begin(self, *arguments)
+        if self.state.start.me == "island-0":
+            self._declared = (place,)
+
+    monkeypatch.setattr(Sending, "__init__", lying)
+    assert run_all(lab) == {}
+    assert {outcome.missing for outcome in lab.outcomes.values()} == {()}
+    assert np.allclose(total_of(lab), EVERYBODY, atol=1e-6)
+
+
+@pytest.mark.timeout(60)
+def test_a_contributor_promises_only_what_is_on_other_disks(tmp_path: Path) -> None:
+    """While one neighbour cannot be reached, nobody says that its backups are made."""
+    lab = Lab(recoverable(), tmp_path)
+    lab.deadline = 30.0
+    study = lab.starts["receiver"].study
+    far, receiver = lab.starts[GONE].fingerprint(GONE), study.addresses().index(study.the("receiver"))
+    lost: list[bytes] = []
+    cut = threading.Event()
+
+    def alter(sender: str, to: str, topic: str, frame: bytes) -> bytes | None:
+        head = wire.Head._make(wire._HEADER.unpack_from(frame))
+        if head.kind == wire.DATA and to == far and head.seq == 2 and not cut.is_set():
+            lost.append(frame)  # a backup
+            return None
+        return lab.wiretap(sender, to, topic, frame)
+
+    lab.hub.alter = alter
+    promises: list[int] = []
+
+    def watch() -> None:
+        time.sleep(2.0)
+        promises.append(sum(key[1] == receiver for key in lab.wiretap.digests))
+        cut.set()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    assert run_all(lab) == {}
+    watcher.join()
+    assert lost
+    assert promises == [1]  # of the one whose own backups all arrived
+    assert np.allclose(total_of(lab), EVERYBODY, atol=1e-6)

@@ -37,6 +37,7 @@ ORDER = (
     "secure_sum",
     "Island",
     "LocalEngine",
+    "NatsEngine",
     "Faults",
     "Study",
     "load_study",

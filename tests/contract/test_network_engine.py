@@ -32,7 +32,7 @@ def same(a: object, b: object) -> bool:
 
 
 def check(example: Example, engine: ThreadedParties, folder: Path) -> None:
-    """Run it; compare it with the local engine, where that is exact; run every role again from its journal."""
+    """Run it, compare it with the local engine where that is exact, and replay each role from its journal."""
     protocol, own = protocol_of(example.study.protocol), example.own
     outcome = engine.run(protocol, example.study, own)
     study = next(iter(engine.starts.values())).study

@@ -83,15 +83,9 @@ def test_one_place_is_never_sealed_twice_under_one_key_and_nonce(tmp_path: Path)
         journal.append(Draw(0, "seed", SECRET))
         piece = journal.keep(SECRET)
         journal.close()
-<<<<<<< HEAD
-        seen.append(
-            (tmp_path / "small").read_bytes()[cut:] + (tmp_path / "bulk").read_bytes()[piece.offset :]
-        )
-=======
         # Without length, checksum and tag: what is left is text and keystream.
         seen.append((tmp_path / "small").read_bytes()[cut + 9 : -16])
         kept.append((tmp_path / "bulk").read_bytes()[piece.offset : -16])
->>>>>>> w/net
         os.truncate(tmp_path / "small", cut)
         os.truncate(tmp_path / "bulk", piece.offset)
     assert len(set(kept)) == 3

@@ -309,11 +309,11 @@ RECORDED = Path(__file__).parent / "recorded"
 DIGESTS = {
     "icu": (
         "08f1edb0c539c398a37555ce67be34a0d8b75821e91233abec38b18e748958d4",
-        "348374874ec6d2523c42b7dd95996b367625a7c2a89d12788fa1e6ff3be72bf2",
+        "86702f7ea969edf4cf5d1b6017e07db12fd1d5d87a41e80e1e6c755a74e2b429",
     ),
     "private": (
         "cc6fc8bac9844725e36d9f10808df24aea8ca94965ac081615360a06da1b9ef6",
-        "15acd1bbefa5c2645d53a913b3446297adcaf86d2afecbddec325f435e91ad2c",
+        "ec6cf6b9fb0bc4b63b515a22606b086ad65a393fefd6ab289944291b608fbe08",
     ),
 }
 """Study -> what 0.1.0 gave for its file, and what is given now."""

@@ -17,8 +17,9 @@ From the ground up; a layer imports only what stands before it:
 - :mod:`protocols`: what the roles of a study do
 - :mod:`runtime`: engines that run the roles, and results
 - :mod:`review`: what a study means, before it runs
+- :mod:`report`: tables, pictures and texts
 - :mod:`estimators`: ``atoll.PCA``, ``atoll.GLM`` and others, ``atoll.secure_sum``
-- :mod:`report`: tables, pictures and texts; :mod:`bench`: time and bytes, measured
+- :mod:`bench`: time and bytes, measured
 - :mod:`cli`: the ``atoll`` command
 """
 

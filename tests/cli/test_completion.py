@@ -33,7 +33,7 @@ def complete(*words: str) -> list[str]:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_bash_completes_commands_and_options() -> None:
-    assert complete("atoll", "re") == ["review"]
+    assert complete("atoll", "rev") == ["review"]
     assert set(complete("atoll", "ledger", "se")) == {"set-budget"}
     assert complete("atoll", "review", "--mark") == ["--markdown"]
 

@@ -20,7 +20,7 @@ from atoll.cli.sites import (
     show_run,
     show_runs,
 )
-from atoll.errors import ParameterError, RunError
+from atoll.errors import RunError
 
 if TYPE_CHECKING:
     from atoll.runtime.nats.runs import RunFolder, State
@@ -71,26 +71,18 @@ def submit(
     This site must be one of them, and approves by submitting. Where no node of
     this site runs, this command is the node, and waits until the run has ended.
     """
+    from atoll.errors import StudyError
     from atoll.runtime.nats import submit as submitting
     from atoll.runtime.studies import open_study
 
-    at = opened(site)
-    file = open_study(study)
+    at, file = opened(site), open_study(study)
     try:
         checked = submitting.check_submission(at, file.study)
-    except ParameterError:
-        raise
-    except Exception as error:
-        from atoll.errors import StudyError
-
-        raise (file.located(error) if isinstance(error, StudyError) else error) from None
+    except StudyError as error:
+        raise file.located(error) from None
     embedded = not at.node_runs()
-    options = {
-        "lifetime": int(expires * HOUR),
-        "deadline": deadline,
-        "data_set": data_set,
-        "rehearse": rehearse,
-    }
+    options = {"lifetime": int(expires * HOUR), "deadline": deadline}
+    options |= {"data_set": data_set, "rehearse": rehearse}
     shown = not (as_json or quiet)
     if not embedded:
         folder = submitting.submit(at, checked, reason, **options)  # type: ignore[arg-type]

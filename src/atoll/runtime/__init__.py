@@ -6,12 +6,12 @@
 - :mod:`records`: what a role drew, kept or played back
 - :mod:`engine`: what an engine is
 - :mod:`local`: the engine that runs all roles in this process
-- :mod:`journal`: what a party keeps of a run, to go on after a crash
-- :mod:`nats`: runs across machines
 - :mod:`engines`: the engines by name
 - :mod:`replay`: one role again, from its record and its inbox
 - :mod:`result`: what a study released, and the file that holds it
+- :mod:`journal`: what a party keeps of a run, to go on after a crash
 - :mod:`studies`: study files as runs need them: checked, with the islands' data
 - :mod:`execute`: run a study, and hand the caller what it may have
+- :mod:`nats`: runs across machines
 - :mod:`doctor`: what this machine has of what runs need
 """

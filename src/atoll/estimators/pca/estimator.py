@@ -210,8 +210,7 @@ class PCA(Islands, Model):
         self.digits = digits
         self.accept_determined = accept_determined
         self.columns, self.label, self.whiten = columns, label, whiten
-        self.random_state = random_state
-        self.engine = engine
+        self.random_state, self.engine = random_state, engine
 
     # ---- fitting ----
 

@@ -25,7 +25,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DiscardPolicy, StorageType, S
 
 from atoll import __version__
 from atoll.crypto.identity import PublicIdentity
-from atoll.errors import AtollError
+from atoll.errors import AtollError, RunError
 from atoll.runtime.nats import connection, subjects
 from atoll.runtime.nats.carrier import check_topic
 from atoll.runtime.nats.hub_config import HubFolder, Limits, Member, Members
@@ -38,7 +38,7 @@ AT_ONCE: Final = 16
 _CONSUMER = re.compile(r"[a-z0-9][a-z0-9_-]{0,95}")
 
 
-class NoSuchParty(AtollError):
+class NoSuchParty(RunError):
     """Whoever asks is not known to the hub any more."""
 
 

@@ -63,11 +63,17 @@ def test_a_run_on_a_strangers_engine_is_reported_by_its_renderer(toys: Path) -> 
     assert finished.code == 0, finished.err
     assert "Means" in finished.out
     assert "45.000" in finished.out
-    assert sorted(path.name for path in Path("out").iterdir()) == ["ages-means.csv", "ages.atoll"]
-    assert pd.read_csv("out/ages-means.csv").to_dict("list") == {"column": ["age", "dose"], "mean": [45, 2.5]}
+    assert sorted(path.name for path in Path("out").iterdir()) == ["ages-recipients.json", "office"]
+    assert sorted(path.name for path in Path("out/office").iterdir()) == ["ages-means.csv", "ages.atoll"]
+    assert pd.read_csv("out/office/ages-means.csv").to_dict("list") == {
+        "column": ["age", "dose"],
+        "mean": [45, 2.5],
+    }
     assert Path("sent.csv").read_text().splitlines()[1].startswith("north/island,south/island,")
-    result = atoll.load_result("out/ages.atoll")
-    assert (result.transcript.messages, result.transcript.rounds) == (4, 4)
+    result = atoll.load_result("out/office/ages.atoll")
+    # A recipient's file has the costs of its own roles: the office sends nothing, and waits for all four.
+    assert (result.transcript.messages, result.transcript.rounds) == (0, 4)
+    assert result.transcript.of("office/analyst").messages_received == 1
     (table,) = renderer_of(result.study.analysis).tables(result)
     assert list(table.shown()) == [("age", "45.000"), ("dose", "2.500")]
     told = json.loads(command("run", "means.toml", "--json", "--output", "again").out)
@@ -145,9 +151,9 @@ def test_an_output_of_pppca_is_a_line_in_its_file_and_a_few_in_its_renderer(chan
     finished = run_changed(changed, "run", "study.toml", "--output", "out")
     assert finished.returncode == 0, finished.stderr
     X = pd.concat([pd.read_csv(changed / f"{name}.pipes.csv") for name in TABLES])
-    written = pd.read_csv(changed / "out" / "ages-covariance.csv")
+    written = pd.read_csv(changed / "out" / "office" / "ages-covariance.csv")
     assert written.to_numpy().ravel() == pytest.approx(X.cov().to_numpy().ravel())
-    drawn = (changed / "out" / "ages-covariance.png").read_bytes()
+    drawn = (changed / "out" / "office" / "ages-covariance.png").read_bytes()
     assert drawn.startswith(b"\x89PNG")
 
 

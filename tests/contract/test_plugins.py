@@ -173,4 +173,4 @@ def test_a_strangers_format_is_read_by_the_ending_of_the_file(site: Path, tmp_pa
         island.features(["age"])
     with pytest.raises(DataError, match="an ending that is not known") as refused:
         as_island("ward", tmp_path / "ward.tubes")
-    assert str(refused.value.hint) == "one of .csv, .parquet, .npz, .pipes"
+    assert str(refused.value.hint) == "one of .csv, .csv.gz, .tsv, .tsv.gz, .parquet, .npz, .pipes"

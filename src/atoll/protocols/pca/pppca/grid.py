@@ -21,8 +21,11 @@ _HINT = "divide the column by a public power of ten, everywhere"
 
 def check_own(local: Moments, island: str, columns: Sequence[str], contributors: int) -> None:
     """Refuse an island's own numbers before any of them leaves: later, others' would look wrong."""
+    scatter = np.diag(local.scatter)
     with np.errstate(over="ignore"):
-        squares = np.diag(local.scatter) + local.n * np.square(local.mean)
+        # A column that is constant here may be so everywhere: then nothing large is squared.
+        still = is_constant(scatter / local.n, local.mean, local.n)
+        squares = scatter + local.n * np.where(still, np.abs(local.mean), np.square(local.mean))
     wrong = ~(squares < fixedpoint.bound(contributors))  # also true for nan
     if wrong.any():
         raise RangeOverflow(

@@ -88,7 +88,7 @@ def test_as_many_as_leave_room_for_carries_are_added_and_no_more() -> None:
     with pytest.raises(RangeOverflow, match="too many summands"):
         many.subtract(one)
     assert fp.to_integers(fp.from_int64(np.array([-1]), contributors=2**128 - 1)) == [-1]
-    with pytest.raises(RangeOverflow, match="leave no room for 64-bit integers"):
+    with pytest.raises(RangeOverflow, match="too many for a sum of 64-bit integers"):
         fp.from_int64(np.array([-1]), contributors=2**128)
 
 

@@ -21,6 +21,14 @@ SEED_BYTES = 32
 
 _ZERO_NONCE = bytes(16)
 
+Public = np.random.Generator
+"""Draws numbers that are no secret: everybody who knows the seed can draw them again."""
+
+
+def public(seed: int | list[int]) -> Public:
+    """For simulations, first centres and made-up rows alone; never for keys, masks or noise."""
+    return np.random.default_rng(seed)
+
 
 def fresh_seed() -> bytes:
     """32 bytes from the operating system. Call it through a role's ``record``."""

@@ -60,5 +60,5 @@ def test_a_failing_role_fails_the_metered_run() -> None:
 
 
 def test_faults_cannot_be_metered() -> None:
-    with pytest.raises(ParameterError, match="metered"):
+    with pytest.raises(ParameterError, match="one_at_a_time cannot be used with faults"):
         LocalEngine(faults=Faults(), one_at_a_time=True)

@@ -108,7 +108,8 @@ def test_nobody_learns_an_output_that_is_not_released_to_it(name: str) -> None:
             if example.study.releases(output, address)
             for value in o.values
         }
-        assert set(learned.outputs) == released
+        # The statement of the noise comes along with variances where there is noise.
+        assert released - {"noise"} <= set(learned.outputs) <= released
 
 
 def test_messages_and_rounds_are_those_that_review_predicts() -> None:
@@ -289,5 +290,5 @@ def test_no_party_is_server_and_provider_at_once() -> None:
 
 
 def test_a_party_is_not_called_like_a_role_that_it_does_not_play() -> None:
-    with pytest.raises(StudyError, match="cannot be called 'consumer'"):
+    with pytest.raises(StudyError, match="called 'consumer', like a role, only if it has no other role"):
         atoll.PCA(2).fit({"consumer": np.eye(4), "b": np.eye(4) + 1})

@@ -250,7 +250,7 @@ def test_unknown_options_are_refused() -> None:
 
 def test_the_stated_collusion_bound_counts_dropouts() -> None:
     options = secure_sums.read_options(masks.Masks, {"dropouts": 3})
-    assert "up to 5 of 10 islands" in masks.Masks.trust(10, options)
+    assert "up to 5 of the 10 islands" in masks.Masks.trust(10, options)
     with pytest.raises(AtollError, match="cannot lose 5"):
         masks.Masks.check(10, secure_sums.read_options(masks.Masks, {"dropouts": 5}))
 

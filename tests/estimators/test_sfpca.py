@@ -75,7 +75,7 @@ def made(spectrum: np.ndarray, n: int = 300) -> np.ndarray:
 
 def test_many_columns_take_the_strict_recipe_and_a_certificate() -> None:
     rows = made(0.6 ** np.arange(44)) + 2
-    fitted = sfpca(2, bounds=16.0).fit([rows[:30], rows[30:]])
+    fitted = sfpca(2, bounds=16.0, spectrum="ritz").fit([rows[:30], rows[30:]])
     assert fitted.certificate_["recipe"] == "default"
     assert fitted.certificate_["bound"] < 0.014
     assert fitted.result_.certificate == fitted.certificate_
@@ -244,7 +244,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         RangeOverflow,
         r"south: column 'dose' holds a value beyond its declared range at row 41; no number was sent",
     ),
-    "beyond any range": (lambda: sfpca(2).fit([X, X * 1e20]), RangeOverflow, r"exceeds 2\^64"),
+    "beyond any range": (lambda: sfpca(2).fit([X, X * 1e20]), RangeOverflow, r"beyond 2\^64"),
     "missing": (
         lambda: sfpca(2).fit({"north": FRAME, "south": FRAME.mask(FRAME > 14.7)}),
         DataError,

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
+from atoll import randomness
 from atoll.lazy import lazy
 from atoll.privacy.dp_moments import Centre, Floats
 
@@ -191,7 +192,7 @@ def _simulated(eigenvalues: bytes, sigma: float, leading: tuple[int, ...]) -> _A
     values = np.frombuffer(eigenvalues)
     if sigma <= 0.0:
         return _Angles(np.zeros(len(leading)), np.zeros(len(leading)))
-    scaled, rng = values / sigma, np.random.default_rng(len(values))
+    scaled, rng = values / sigma, randomness.public(len(values))
     fitted = fitted_spectrum(scaled, rng)
     spectra, vectors = _runs(fitted, rng)
     stated, typical = [], []
@@ -214,7 +215,7 @@ def _effort(d: int, most: int, fewest: int) -> int:
     return max(fewest, round(most * min(1.0, (_EASY / d) ** 2)))
 
 
-def fitted_spectrum(released: Floats, rng: np.random.Generator) -> Floats:
+def fitted_spectrum(released: Floats, rng: randomness.Public) -> Floats:
     """Falling and not negative: noise of sigma 1 makes the released spectrum of it, on average."""
     d = len(released)
     noise = _noise(rng, _effort(d, _FITTING, _FEWEST_FITTING), d)
@@ -225,7 +226,7 @@ def fitted_spectrum(released: Floats, rng: np.random.Generator) -> Floats:
     return fitted
 
 
-def _runs(fitted: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _runs(fitted: Floats, rng: randomness.Public) -> tuple[Floats, Floats]:
     """Released spectra, and eigenvectors (columns) in the basis of the reference, of simulated runs."""
     d = len(fitted)
     runs = _effort(d, _RUNS, _FEWEST_RUNS)
@@ -237,7 +238,7 @@ def _runs(fitted: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return values[:, ::-1], vectors[:, :, ::-1]
 
 
-def _noise(rng: np.random.Generator, runs: int, d: int) -> Floats:
+def _noise(rng: randomness.Public, runs: int, d: int) -> Floats:
     """Variance 1 on the diagonal, 1/2 off it."""
     half = rng.standard_normal((runs, d, d)) / 2.0
     return np.asarray(half + half.transpose(0, 2, 1))

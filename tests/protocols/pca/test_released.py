@@ -163,5 +163,7 @@ def test_columns_are_some_distinct_and_not_the_label(columns: tuple[str, ...]) -
         check_study(protocol_of("pppca"), structs.replace(STUDY, parameters=parameters))
 
     asked(("a", "b"))
-    with pytest.raises(StudyError, match="columns must name at least one column, none twice, and not the la"):
+    with pytest.raises(
+        StudyError, match="columns must name at least one column, none twice, and neither the la"
+    ):
         asked(columns)

@@ -29,13 +29,12 @@ class GLM(RowsEstimator):
 
     Examples
     --------
-    >>> import atoll, numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 2))
-    >>> y = rng.poisson(np.exp(0.5 + X @ [0.3, -0.2]))
-    >>> glm = atoll.GLM("poisson").fit([X[:100], X[100:]], [y[:100], y[100:]])
+    >>> import atoll
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> glm = atoll.GLM("poisson").fit([X[:200, :2], X[200:, :2]], [y[:200], y[200:]])
     >>> glm.coef_.round(2)
-    array([ 0.33, -0.22])
+    array([2.  , 0.11])
     """
 
     protocol = "glm"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from atoll import randomness
 from atoll.data.island import Matrix
 from atoll.errors import DataError, ParameterError, StudyError
 from atoll.protocols.learning.design import Rows, Survey
@@ -69,7 +70,7 @@ class KMeans(Task):
         else:
             mean = self.survey.total[:-1] / self.survey.n
             spread = np.sqrt(np.maximum(self.survey.squares[:-1] / self.survey.n - mean**2, 0.0))
-            drawn = np.random.default_rng(p.seed).normal(size=(self.k, self.d))
+            drawn = randomness.public(p.seed).normal(size=(self.k, self.d))
             self.centres = mean - centre + drawn * spread
         return np.concatenate([self.centres.ravel(), self.centres.ravel(), [0.0]])
 

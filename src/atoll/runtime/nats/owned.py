@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from atoll import randomness
 from atoll.data.columns import column_names
 from atoll.data.island import Island, as_island
 from atoll.errors import ParameterError, PrivacyError
@@ -131,7 +132,7 @@ def made_up(study: Study, me: str, columns: tuple[str, ...]) -> Island:
     label = study.parameters.get("label")
     named = tuple(study.parameters.get("columns") or ())
     columns = tuple(dict.fromkeys((*columns, *named, *((str(label),) if label else ()))))
-    draw = np.random.default_rng(list(me.encode()))
+    draw = randomness.public(list(me.encode()))
     low, high = _range(study.parameters)
     values: dict[str, Any] = {name: draw.uniform(low, high, REHEARSAL_ROWS) for name in columns}
     if label in values:

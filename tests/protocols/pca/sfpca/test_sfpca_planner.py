@@ -193,7 +193,7 @@ def test_a_strict_recipe_says_its_second_try_also_for_all_components() -> None:
     said = spectrum_said(sfpca(n_components=None, recipe="strict"))
     assert "all eigenvalues of the joint covariance" in said
     assert "one number that certifies the accuracy" in said
-    assert "whether the first try was refused" in said
+    assert "if the first try turns out not to be accurate enough" in said
     assert "first try" not in spectrum_said(sfpca(n_components=None, recipe="strict", retry=False))
 
 

@@ -111,10 +111,10 @@ def opened(study: Study) -> str:
 
 def test_the_review_says_what_is_opened_and_why() -> None:
     both = opened(sfpca().study)
-    assert both.startswith("up to 128 columns: all eigenvalues of the joint covariance")
+    assert both.startswith("if the tables have up to 128 columns, all eigenvalues of the joint covariance")
     assert "because that is faster on links of 20 ms and 1,000 Mbit/s and exact" in both
-    assert "beyond: 26 Ritz values" in both
-    assert opened(sfpca(spectrum="ritz").study).startswith("26 Ritz values")
+    assert "if they have more, 26 approximate eigenvalues (Ritz values)" in both
+    assert opened(sfpca(spectrum="ritz").study).startswith("26 approximate eigenvalues (Ritz values)")
     few = opened(sfpca(columns=("age", "dose", "weight", "stay")).study)
     assert few.startswith("all eigenvalues")
     assert "Ritz" not in few

@@ -81,11 +81,11 @@ def submit(
     except StudyError as error:
         raise file.located(error) from None
     embedded = not at.node_runs()
-    options = {"lifetime": int(expires * HOUR), "deadline": deadline}
+    options: dict[str, Any] = {"lifetime": int(expires * HOUR), "deadline": deadline}
     options |= {"data_set": data_set, "rehearse": rehearse}
     shown = not (as_json or quiet)
     if not embedded:
-        folder = submitting.submit(at, checked, reason, **options)  # type: ignore[arg-type]
+        folder = submitting.submit(at, checked, reason, **options)
         state = _waited(folder, timeout, shown) if wait else folder.state()
     else:
         folder, state = _as_node(at, checked, reason, options, timeout, passphrase_file, shown)

@@ -110,5 +110,5 @@ def test_components_that_can_be_opened_later_count_as_known() -> None:
 def test_the_rows_below_which_an_island_is_reported_are_said() -> None:
     assert "fewer than 30 rows are named in a warning" in said(sfpca(), "provider")
     assert "fewer than 64 rows are named in a warning" in said(sfpca(n_components=30), "provider")
-    every = "30 rows, or than four more than twice the number of components, are reported"
+    every = "30 rows, or than four more than twice the number of components, are named in a warning"
     assert every in said(sfpca(n_components=None), "provider")

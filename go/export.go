@@ -20,7 +20,7 @@ import (
 )
 
 // abiVersion changes whenever an exported signature does; golib.py compares it.
-const abiVersion = 4
+const abiVersion = 5
 
 func main() {}
 

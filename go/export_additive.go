@@ -170,7 +170,8 @@ func atoll_additive_decrypt(secret C.uint64_t, message *C.uint8_t, size C.uint64
 }
 
 //export atoll_additive_decryption_share
-func atoll_additive_decryption_share(secret, public C.uint64_t, message *C.uint8_t, size C.uint64_t, flags C.uint32_t,
+func atoll_additive_decryption_share(secret, public C.uint64_t, message *C.uint8_t, size C.uint64_t,
+	digest *C.uint8_t, digestSize C.uint64_t, flags C.uint32_t,
 	share *C.uint8_t, shareSize C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
 		own, err := handle.Get[*additive.SecretKey](handle.ID(secret))
@@ -181,7 +182,7 @@ func atoll_additive_decryption_share(secret, public C.uint64_t, message *C.uint8
 		if err != nil {
 			return err
 		}
-		return own.DecryptionShare(key, view(message, size), view(share, shareSize), insecure(flags))
+		return own.DecryptionShare(key, view(message, size), view(digest, digestSize), view(share, shareSize), insecure(flags))
 	})
 }
 

@@ -35,3 +35,18 @@ func atoll_fingerprint(data *C.uint8_t, length, size, count, rows C.uint64_t, po
 		return err
 	})
 }
+
+// atoll_fingerprint_prime gives the first prime among the candidates.
+//
+//export atoll_fingerprint_prime
+func atoll_fingerprint_prime(candidates *C.uint64_t, count C.uint64_t, prime *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		place := words(prime, 1)
+		if place == nil {
+			return fault.New(fault.Argument, "no place for the prime was given")
+		}
+		found, err := fingerprint.FirstPrime(words(candidates, count))
+		place[0] = found
+		return err
+	})
+}

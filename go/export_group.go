@@ -50,3 +50,19 @@ func atoll_group_read(secret *C.uint8_t, secretSize C.uint64_t, batch *C.uint8_t
 		return group.Read(view(secret, secretSize), view(batch, batchSize), view(pieces, piecesSize))
 	})
 }
+
+//export atoll_group_blind
+func atoll_group_blind(seed *C.uint8_t, seedSize C.uint64_t, hashes *C.uint8_t, hashesSize C.uint64_t,
+	out *C.uint8_t, outSize C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		return group.Blind(view(seed, seedSize), view(hashes, hashesSize), view(out, outSize))
+	})
+}
+
+//export atoll_group_raise
+func atoll_group_raise(seed *C.uint8_t, seedSize C.uint64_t, elements *C.uint8_t, elementsSize C.uint64_t,
+	out *C.uint8_t, outSize C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
+	return guard(problem, capacity, func() error {
+		return group.Raise(view(seed, seedSize), view(elements, elementsSize), view(out, outSize))
+	})
+}

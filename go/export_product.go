@@ -17,13 +17,21 @@ import (
 )
 
 // A matrix crosses as its words and a shape (rows, columns, words per integer), a
-// layout as six sizes, the bounds of a clearing as five numbers.
+// layout as six sizes and whether it is one of entries (0 or 1), the bounds of a clearing as five numbers.
+
+func productRow(index C.uint32_t) (product.Parameters, error) {
+	if int(index) >= len(product.Table) {
+		return product.Parameters{}, fault.New(fault.Argument, "ring %d is not in the table", index)
+	}
+	return product.Table[index], nil
+}
 
 func productRing(index C.uint32_t) (*product.Ring, error) {
-	if int(index) >= len(product.Table) {
-		return nil, fault.New(fault.Argument, "ring %d is not in the table", index)
+	row, err := productRow(index)
+	if err != nil {
+		return nil, err
 	}
-	return product.Get(product.Table[index].Name)
+	return product.Get(row.Name)
 }
 
 // sizes reads small non-negative numbers, so that no later product of them overflows.
@@ -43,11 +51,16 @@ func sizes(numbers *C.uint64_t, count int) ([]int, error) {
 }
 
 func productLayout(numbers *C.uint64_t) (product.Layout, error) {
-	n, err := sizes(numbers, 6)
+	n, err := sizes(numbers, 7)
 	if err != nil {
 		return product.Layout{}, err
 	}
-	return product.Layout{Rows: n[0], Inner: n[1], Cols: n[2], BlockRows: n[3], BlockInner: n[4], BlockCols: n[5]}, nil
+	if n[6] > 1 {
+		return product.Layout{}, fault.New(fault.Argument, "there is no layout of kind %d", n[6])
+	}
+	return product.Layout{
+		Rows: n[0], Inner: n[1], Cols: n[2], BlockRows: n[3], BlockInner: n[4], BlockCols: n[5], Entrywise: n[6] == 1,
+	}, nil
 }
 
 func productClearing(numbers *C.uint64_t) (product.Clearing, error) {
@@ -97,12 +110,8 @@ func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pr
 			Moduli   []uint64 `json:"moduli"`
 		}
 		var rows []row
-		for i, p := range product.Table {
-			r, err := productRing(C.uint32_t(i))
-			if err != nil {
-				return err
-			}
-			rows = append(rows, row{p.Name, p.Family, r.N, r.Limbs, p.LogQ(), p.MaxLogQ, p.Security, r.PolySize(), p.Moduli})
+		for _, p := range product.Table {
+			rows = append(rows, row{p.Name, p.Family, p.Degree(), len(p.Moduli), p.LogQ(), p.MaxLogQ, p.Security, p.PolySize(), p.Moduli})
 		}
 		table, err := json.Marshal(map[string]any{"rings": rows, "limits": product.AllLimits()})
 		if err != nil {
@@ -121,11 +130,11 @@ func atoll_product_table(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pr
 //export atoll_vector_path
 func atoll_vector_path(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
-		r, err := productRing(0)
+		path, err := product.ChosenPath()
 		if err != nil {
 			return err
 		}
-		return give(length, copy(view(out, room), r.Path()))
+		return give(length, copy(view(out, room), path))
 	})
 }
 
@@ -142,11 +151,11 @@ func atoll_vector_paths(out *C.uint8_t, room C.uint64_t, length *C.uint64_t, pro
 //export atoll_product_noise_bits
 func atoll_product_noise_bits(ring, parties, rightBits C.uint32_t, bits *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
-		r, err := productRing(ring)
+		row, err := productRow(ring)
 		if err != nil {
 			return err
 		}
-		return give(bits, r.NoiseBits(int(parties), int(rightBits)))
+		return give(bits, row.NoiseBits(int(parties), int(rightBits)))
 	})
 }
 

@@ -171,7 +171,8 @@ func (g group) share(t testing.TB, member int, ciphertext []byte) []byte {
 	must(t, err)
 	facts.Kind, facts.Count = uint64(kindDecryptionShare), 0
 	out := messageFor(t, facts)
-	must(t, g.secrets[member].DecryptionShare(g.public, ciphertext, out, true))
+	digest := sha256.Sum256(ciphertext)
+	must(t, g.secrets[member].DecryptionShare(g.public, ciphertext, digest[:], out, true))
 	return out
 }
 

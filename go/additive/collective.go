@@ -17,7 +17,11 @@ const digestSize = sha256.Size
 // The smudging is a function of the secret and of c1 alone. A second share for
 // the same c1 with other smudging would let its reader average the smudging
 // away, so there is none: the same call gives the same bytes.
-func (key *SecretKey) DecryptionShare(public *PublicKey, message, out []byte, insecure bool) error {
+//
+// The digest is SHA-256 of the message, which callers have at hand because they
+// compare it. It only tells the share's reader what the share is for: with a wrong
+// one the share is refused.
+func (key *SecretKey) DecryptionShare(public *PublicKey, message, digest, out []byte, insecure bool) error {
 	if key.whole || key.ctx != public.ctx || key.width != public.width {
 		return fault.New(fault.Key, "the secret share and the public key do not belong together")
 	}
@@ -37,8 +41,10 @@ func (key *SecretKey) DecryptionShare(public *PublicKey, message, out []byte, in
 	if err := sh.room(ctx, out); err != nil {
 		return err
 	}
-	digest := sha256.Sum256(message)
-	copy(out[headerSize:], digest[:])
+	if len(digest) != digestSize {
+		return fault.New(fault.Argument, "a digest has %d bytes, not %d", digestSize, len(digest))
+	}
+	copy(out[headerSize:], digest)
 	if err := key.smudged(h, message[headerSize:], out[headerSize+digestSize:]); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package additive
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"atoll/core/fault"
 	"atoll/core/parallel"
@@ -171,7 +172,7 @@ func OpenPublic(message []byte, insecure bool) (*PublicKey, error) {
 		copy(key.members[i][:], body[SeedBytes+i*keyIDSize:])
 	}
 	reference := seed(body[:SeedBytes])
-	key.a = ctx.common(reference)
+	key.a = slices.Clone(ctx.common(reference))
 	ctx.montgomery(key.a)
 	polynomials := body[SeedBytes+h.count*keyIDSize:]
 	for j := range h.width {
@@ -235,13 +236,20 @@ func (ctx *context) expandSecret(from seed, j int, s *scratch, out poly) {
 	ctx.transform(s.small, out)
 }
 
-// common expands the common polynomial a from the reference.
+// common expands the common polynomial a from the reference. It is public, and asked
+// for again when the key is opened that a share was made for: the last one is kept.
+// Callers do not write to it.
 func (ctx *context) common(reference seed) poly {
-	scratches := ctx.take(1)
-	defer ctx.put(scratches)
-	a := ctx.newPoly()
-	ctx.uniform(derive(reference, domainCommon), scratches[0], a)
-	return a
+	ctx.last.Lock()
+	defer ctx.last.Unlock()
+	if ctx.last.common == nil || ctx.last.reference != reference {
+		scratches := ctx.take(1)
+		defer ctx.put(scratches)
+		a := ctx.newPoly()
+		ctx.uniform(derive(reference, domainCommon), scratches[0], a)
+		ctx.last.reference, ctx.last.common = reference, a
+	}
+	return ctx.last.common
 }
 
 func (ctx *context) montgomery(p poly) {

@@ -81,6 +81,11 @@ type context struct {
 	lift     [][]uint64  // -2^(64(w-words)) mod q_i for word w, Montgomery form
 	unit     []uint64    // 1 mod q_i, Montgomery form
 	scratch  sync.Pool
+	last     struct {
+		sync.Mutex
+		reference seed
+		common    poly
+	}
 }
 
 var (

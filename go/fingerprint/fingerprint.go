@@ -10,9 +10,12 @@
 // primes of 61 bits. One point alone would leave 2^-36 and 2^-40.
 package fingerprint
 
+// #include "inner.h"
+import "C"
+
 import (
-	"encoding/binary"
 	"math/bits"
+	"unsafe"
 
 	"atoll/core/fault"
 	"atoll/core/parallel"
@@ -28,9 +31,14 @@ const (
 
 	// chunk integers share a table of powers and stay in the fastest cache.
 	chunk = 1 << 8
+	// batch chunks are one step: for fewer, another core is not worth waking.
+	batch = 1 << 8
 	// An integer is cut into words of seven bytes: chunk products of 56 and 61 bits
 	// add up to less than 2^125, which two registers hold.
 	wordBytes = 7
+	maxWords  = (MaxSize + wordBytes - 1) / wordBytes
+	// readBeyond an integer are bytes of the eight that its last word is read with.
+	readBeyond = 7
 )
 
 // Point is where a fingerprint is taken. That the modulus is prime, and that z was
@@ -57,9 +65,12 @@ func Evaluate(data []byte, size, length int, points []Pair[Point]) ([]Pair[uint6
 	}
 	each := (length + chunk - 1) / chunk
 	parts := make([]Pair[uint64], runs*each)
-	err := parallel.Run(len(parts), func(_, i int) error {
-		run, from := i/each, i%each*chunk
-		parts[i] = part(data[(run*length+from)*size:], size, min(chunk, length-from), tables[run%len(tables)])
+	err := parallel.Run((len(parts)+batch-1)/batch, func(_, step int) error {
+		sums := new([maxWords]Pair[Wide])
+		for i := step * batch; i < min((step+1)*batch, len(parts)); i++ {
+			run, from := i/each, i%each*chunk
+			parts[i] = part(data[(run*length+from)*size:], size, min(chunk, length-from), tables[run%len(tables)], sums)
+		}
 		return nil
 	})
 	return join(parts, each, tables), err
@@ -123,59 +134,39 @@ func newTable(point Point, length int) *table {
 	return t
 }
 
-// times is a·b modulo p, for a and b below p: then the high word is below p as well.
-func (t *table) times(a, b uint64) uint64 {
-	high, low := bits.Mul64(a, b)
-	_, rest := bits.Div64(high, low, t.p)
-	return rest
-}
+func (t *table) times(a, b uint64) uint64 { return times(a, b, t.p) }
 
 // part is the pair of fingerprints of the first integers in data: word by word, so
-// that sums stay in registers and are reduced once.
-func part(data []byte, size, count int, tables Pair[*table]) (totals Pair[uint64]) {
-	var room [chunk]uint64
-	words := room[:count]
-	for at := (size - 1) / wordBytes * wordBytes; at >= 0; at -= wordBytes {
-		unpack(words, data[at:], size, uint64(1)<<(8*min(wordBytes, size-at))-1)
+// that sums stay in registers and are reduced once. `sums` is room for them.
+func part(data []byte, size, count int, tables Pair[*table], sums *[maxWords]Pair[Wide]) (totals Pair[uint64]) {
+	if len(data) < size*count+readBeyond {
+		padded := make([]byte, size*count+readBeyond)
+		copy(padded, data)
+		data = padded
+	}
+	C.atoll_inner_words((*[4]C.uint64_t)(unsafe.Pointer(sums)), (*C.uint8_t)(&data[0]), C.size_t(size), C.size_t(count),
+		(*C.uint64_t)(&tables[0].powers[0]), (*C.uint64_t)(&tables[1].powers[0]))
+	for w := (size - 1) / wordBytes; w >= 0; w-- {
 		for k, t := range tables {
-			high, low := Inner(words, t.powers[:])
 			// The words above are worth 2^56.
-			low, carry := bits.Add64(low, totals[k]<<(8*wordBytes), 0)
-			high += totals[k]>>(64-8*wordBytes) + carry
+			low, carry := bits.Add64(sums[w][k].Low, totals[k]<<(8*wordBytes), 0)
+			high := sums[w][k].High + totals[k]>>(64-8*wordBytes) + carry
 			totals[k] = bits.Rem64(high, low, t.p)
 		}
 	}
 	return totals
 }
 
-// unpack reads a word at every `size` bytes: eight bytes, of which the mask keeps
-// the word's.
-func unpack(words []uint64, data []byte, size int, mask uint64) {
-	whole := 0 // so many words have eight bytes to read
-	if len(data) >= 8 {
-		whole = min(len(words), (len(data)-8)/size+1)
-	}
-	at := 0
-	for j := range words[:whole] {
-		words[j] = binary.LittleEndian.Uint64(data[at:at+8]) & mask
-		at += size
-	}
-	for j := whole; j < len(words); j++ {
-		var last [8]byte
-		copy(last[:], data[j*size:])
-		words[j] = binary.LittleEndian.Uint64(last[:]) & mask
-	}
-}
+// Wide is a number below 2^128.
+type Wide struct{ Low, High uint64 }
 
-// Inner is the sum of products x_j·y_j over all of x; the caller sees to it that it
-// stays below 2^128.
-func Inner(x, y []uint64) (high, low uint64) {
-	y = y[:len(x)]
-	for j := range x {
-		h, l := bits.Mul64(x[j], y[j])
-		var carry uint64
-		low, carry = bits.Add64(low, l, 0)
-		high, _ = bits.Add64(high, h, carry)
+// Inner is the sum of products x_j·y_j, and of x_j·z_j, over all of x; the caller sees
+// to it that both stay below 2^128.
+func Inner(x, y, z []uint64) (sums Pair[Wide]) {
+	if len(x) > 0 {
+		y, z = y[:len(x)], z[:len(x)]
+		C.atoll_inner((*C.uint64_t)(unsafe.Pointer(&sums)), (*C.uint64_t)(&x[0]), C.size_t(len(x)),
+			(*C.uint64_t)(&y[0]), (*C.uint64_t)(&z[0]))
 	}
-	return high, low
+	return sums
 }

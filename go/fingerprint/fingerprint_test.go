@@ -76,6 +76,23 @@ func TestVectorsThatTakeTurnsHaveTheFingerprintsOfEach(t *testing.T) {
 	}
 }
 
+func TestPseudoprimesAreNoPrimes(t *testing.T) {
+	pseudo := []uint64{0, 1, 341, 3215031751, 3825123056546413051, 1<<61 + 1, 41 * 43}
+	for _, prime := range []uint64{1<<61 - 1, 2305843009213693921, 1000003} {
+		if found, err := FirstPrime(append(append([]uint64{}, pseudo...), prime, 7)); found != prime || err != nil {
+			t.Fatal(found, err)
+		}
+	}
+	for n := range uint64(10_000) {
+		if isPrime(n) != new(big.Int).SetUint64(n).ProbablyPrime(0) {
+			t.Fatal(n)
+		}
+	}
+	if found, err := FirstPrime(pseudo); err == nil {
+		t.Fatal(found, "is no prime")
+	}
+}
+
 func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	sound := Point{7, 1}
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
-// Package group is the prime-order group Ristretto255 (RFC 9496) and ElGamal
-// encryption in it, as the mixing secure sum needs them; private set
-// intersection can rest on the same elements.
+// Package group is the prime-order group Ristretto255 (RFC 9496), ElGamal
+// encryption in it, as the mixing secure sum needs it, and what private set
+// intersection needs: ids as elements, multiplied by several parties' secrets.
 //
 // Points and scalars are those of filippo.io/edwards25519, whose arithmetic
 // takes the same time whatever the secrets are; this package adds Ristretto's
@@ -11,4 +11,5 @@
 //	embed.go     sixteen bytes as an element, and back (Lizard)
 //	draw.go      scalars and permutations from a seed
 //	elgamal.go   keys, proofs of possession, wrapping, stripping, reading
+//	intersect.go ids as elements, under one secret after another
 package group

@@ -66,11 +66,11 @@ func benchmarkRound(b *testing.B, name string, y Layout, leftBits, rightBits, sh
 }
 
 func BenchmarkWide(b *testing.B) {
-	benchmarkRound(b, "wide4", Layout{29, 717, 717, 29, 16, 17}, 40, 24, 68)
+	benchmarkRound(b, "wide4", Layout{29, 717, 717, 29, 16, 17, false}, 40, 24, 68)
 }
 
 func BenchmarkDeep(b *testing.B) {
-	benchmarkRound(b, "deep8", Layout{29, 29, 145, 29, 10, 56}, 116, 116, 70)
+	benchmarkRound(b, "deep8", Layout{29, 29, 145, 29, 10, 56, false}, 116, 116, 70)
 }
 
 // One party's rows times an encrypted sketch, as many as one of six has in the
@@ -78,7 +78,7 @@ func BenchmarkDeep(b *testing.B) {
 func BenchmarkStreamed(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	g := newGroup(b, "wide4", 2)
-	for _, y := range []Layout{{26, 5943, 417, 13, 78, 8}, {26, 5943, 417, 9, 113, 8}, {26, 417, 5943, 13, 8, 78}} {
+	for _, y := range []Layout{{26, 5943, 417, 13, 78, 8, false}, {26, 5943, 417, 9, 113, 8, false}, {26, 417, 5943, 13, 8, 78, false}} {
 		x := randomMatrix(rng, y.Rows, y.Inner, 40)
 		left := g.encrypt([]*Matrix{x, NewMatrix(y.Rows, y.Inner, 1)}, nil, 60, y)
 		right, _ := StreamRight(g.ring, randomMatrix(rng, y.Inner, y.Cols, 20), 20, y)

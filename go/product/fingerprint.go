@@ -83,10 +83,10 @@ func (f *Fingerprint) limb(out []uint64, r *Ring, l int, data []byte, count int)
 		if !r.arithmetic[l].Unpack(part, data[start:start+vector.PackedSize(len(part))]) {
 			return errLarge()
 		}
-		for p := range Points {
-			// Of 2^12 products of 104 bits: no overflow.
-			high, low := fingerprint.Inner(part, f.coefficients[p][:len(part)])
-			sums[p] = addMod(mulMod(sums[p], f.power[p], q, constant), reduce128(high, low, q, constant), q)
+		// Of 2^12 products of 104 bits: no overflow.
+		inner := fingerprint.Inner(part, f.coefficients[0][:], f.coefficients[1][:])
+		for p, sum := range inner {
+			sums[p] = addMod(mulMod(sums[p], f.power[p], q, constant), reduce128(sum.High, sum.Low, q, constant), q)
 		}
 	}
 	copy(out, sums[:])

@@ -11,9 +11,21 @@ import "atoll/core/fault"
 //	product      inner product (i, k) at coefficient i*b*c + k*b + b-1
 //
 // All other coefficients of the product are sums that mean nothing.
+//
+// An entrywise layout multiplies every entry of a column, Rows x 1, by the entries
+// of its own row of a matrix, Rows x Cols. Inner and BlockInner are one. With
+// p(i) the binary digits of i read in base three, and reach = 2 p(BlockRows-1) + 1:
+//
+//	left block   entry i at coefficient p(i)
+//	right block  entry (i, k) at coefficient k*reach + p(i)
+//	product      left i times right (i, k) at coefficient k*reach + 2 p(i)
+//
+// p(i) + p(j) has no carry, and so the digits of 2 p(h), zeros and twos, only where
+// i = j = h: nothing else falls on a result. With BlockCols*reach <= N nothing wraps.
 type Layout struct {
 	Rows, Inner, Cols                int
 	BlockRows, BlockInner, BlockCols int
+	Entrywise                        bool
 }
 
 func (y Layout) check(r *Ring) error {
@@ -23,8 +35,11 @@ func (y Layout) check(r *Ring) error {
 			return fault.New(fault.Argument, "a layout of sizes %v makes no sense", sizes)
 		}
 	}
+	if y.Entrywise && (y.Inner != 1 || y.BlockInner != 1) {
+		return fault.New(fault.Argument, "a layout of sizes %v is not one of entries", sizes)
+	}
 	if y.BlockRows > r.N || y.BlockInner > r.N || y.BlockCols > r.N ||
-		y.BlockRows*y.BlockInner*y.BlockCols > r.N {
+		y.BlockRows*y.BlockInner*y.BlockCols > r.N || y.Entrywise && y.BlockCols*y.reach() > r.N {
 		return fault.New(fault.Argument, "blocks %d x %d x %d do not fit degree %d",
 			y.BlockRows, y.BlockInner, y.BlockCols, r.N)
 	}
@@ -39,12 +54,42 @@ func (y Layout) colBlocks() int   { return ceilDiv(y.Cols, y.BlockCols) }
 
 // LeftPolys, RightPolys and OutPolys count the polynomials of either side.
 func (y Layout) LeftPolys() int  { return y.rowBlocks() * y.innerBlocks() }
-func (y Layout) RightPolys() int { return y.innerBlocks() * y.colBlocks() }
+func (y Layout) RightPolys() int { return y.rightBlocks() * y.colBlocks() }
 func (y Layout) OutPolys() int   { return y.rowBlocks() * y.colBlocks() }
+
+// rightRows is how many rows a right side has, rightBlocks into how many runs they are cut.
+func (y Layout) rightRows() int {
+	if y.Entrywise {
+		return y.Rows
+	}
+	return y.Inner
+}
+
+func (y Layout) rightBlocks() int {
+	if y.Entrywise {
+		return y.rowBlocks()
+	}
+	return y.innerBlocks()
+}
+
+func (y Layout) rightSpan(block int) (from, to int) {
+	if y.Entrywise {
+		return span(block, y.BlockRows, y.Rows)
+	}
+	return span(block, y.BlockInner, y.Inner)
+}
+
+// firstRight is the first right block that meets a row of left blocks in a column.
+func (y Layout) firstRight(rowBlock, colBlock int) int {
+	if y.Entrywise {
+		return rowBlock*y.colBlocks() + colBlock
+	}
+	return colBlock
+}
 
 // sameOutput tells whether products of both layouts may be added up.
 func (y Layout) sameOutput(z Layout) bool {
-	return y.Rows == z.Rows && y.Cols == z.Cols &&
+	return y.Rows == z.Rows && y.Cols == z.Cols && y.Entrywise == z.Entrywise &&
 		y.BlockRows == z.BlockRows && y.BlockInner == z.BlockInner && y.BlockCols == z.BlockCols
 }
 
@@ -54,10 +99,37 @@ func (y Layout) sameLeft(z Layout) bool {
 	return y == z
 }
 
-func (y Layout) left(i, j int) int  { return i*y.BlockInner*y.BlockCols + y.BlockInner - 1 - j }
-func (y Layout) right(j, k int) int { return k*y.BlockInner + j }
+func (y Layout) left(i, j int) int {
+	if y.Entrywise {
+		return place3(i)
+	}
+	return i*y.BlockInner*y.BlockCols + y.BlockInner - 1 - j
+}
+
+func (y Layout) right(j, k int) int {
+	if y.Entrywise {
+		return k*y.reach() + place3(j)
+	}
+	return k*y.BlockInner + j
+}
+
 func (y Layout) out(i, k int) int {
+	if y.Entrywise {
+		return k*y.reach() + 2*place3(i)
+	}
 	return i*y.BlockInner*y.BlockCols + k*y.BlockInner + y.BlockInner - 1
+}
+
+// reach is how many coefficients one column of an entrywise block takes.
+func (y Layout) reach() int { return 2*place3(y.BlockRows-1) + 1 }
+
+// place3 reads the binary digits of i in base three.
+func place3(i int) int {
+	place := 0
+	for power := 1; i > 0; i, power = i>>1, 3*power {
+		place += i & 1 * power
+	}
+	return place
 }
 
 // span is the part [from, to) of a dimension that block number `block` covers.

@@ -28,7 +28,7 @@ func (b *Right) GoString() string { return b.String() }
 
 // EncodeRight encodes a matrix whose entries are all below 2^limit in magnitude.
 func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
-	b, err := StreamRight(r, x, limit, y)
+	b, err := checkedRight(r, x, limit, y)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +46,9 @@ func EncodeRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 
 // StreamTransposed is StreamRight for a matrix of which the transpose is given.
 func StreamTransposed(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+	if y.Entrywise {
+		return nil, fault.New(fault.Argument, "entries have no transpose")
+	}
 	across := y
 	across.Inner, across.Cols = y.Cols, y.Inner
 	b, err := StreamRight(r, x, limit, across)
@@ -56,12 +59,20 @@ func StreamTransposed(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	return b, nil
 }
 
-// StreamRight only checks the matrix and keeps it.
+// StreamRight only checks the matrix and keeps it. Each block of an entrywise one is
+// used once in a product anyway: it is encoded at once.
 func StreamRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
+	if y.Entrywise {
+		return EncodeRight(r, x, limit, y)
+	}
+	return checkedRight(r, x, limit, y)
+}
+
+func checkedRight(r *Ring, x *Matrix, limit int, y Layout) (*Right, error) {
 	if err := y.check(r); err != nil {
 		return nil, err
 	}
-	if x.Rows != y.Inner || x.Cols != y.Cols {
+	if x.Rows != y.rightRows() || x.Cols != y.Cols {
 		return nil, fault.New(fault.Argument, "a %d x %d matrix does not fit the layout", x.Rows, x.Cols)
 	}
 	if err := x.Check(limit); err != nil {
@@ -80,11 +91,11 @@ func (b *Right) Free() {
 // encode fills one limb of one block, transformed.
 func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
 	r, x, y := b.ring, b.source, b.layout
-	innerFrom, innerTo := span(innerBlock, y.BlockInner, y.Inner)
+	innerFrom, innerTo := y.rightSpan(innerBlock)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
 	used := y.right(innerTo-innerFrom-1, colTo-colFrom-1) + 1
 	clear(limb)
-	q := r.Moduli[l]
+	q, next := r.Moduli[l], y.right(0, 1)
 	for j := innerFrom; j < innerTo; j++ {
 		place := y.right(j-innerFrom, 0)
 		for k := colFrom; k < colTo; k++ {
@@ -98,7 +109,7 @@ func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
 			} else {
 				limb[place] = r.residue(entry, l)
 			}
-			place += y.BlockInner
+			place += next
 		}
 	}
 	r.arithmetic[l].ForwardOperand(limb, used)
@@ -227,7 +238,7 @@ func (r *Ring) accumulate(sums *vector.Sums, term *Term, rowBlock, colBlock, l, 
 	length, inner, cols := r.Limbs*r.N, y.innerBlocks(), y.colBlocks()
 	left := rowBlock*inner*length + offset
 	r.arithmetic[l].Accumulate(sums, term.Left.c0[left:], term.Left.c1[left:],
-		term.Right.polys[colBlock*length+offset:], inner, length, cols*length)
+		term.Right.polys[y.firstRight(rowBlock, colBlock)*length+offset:], inner, length, cols*length)
 }
 
 // addZero adds a public-key encryption of zero, (u b, u a + e1); the error of the

@@ -11,7 +11,7 @@ func TestNoiseBoundHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for _, parties := range []int{2, 6} {
 		g := newGroup(t, "wide4", parties)
-		y := Layout{16, 92, 44, 16, 23, 22}
+		y := Layout{16, 92, 44, 16, 23, 22, false}
 		var lefts, rights []*Matrix
 		for range parties {
 			lefts = append(lefts, NewMatrix(16, 92, 1))

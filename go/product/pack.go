@@ -6,7 +6,7 @@ import (
 )
 
 // residuesSize is the number of bytes of `count` values, limb by limb.
-func (r *Ring) residuesSize(count int) int { return r.Limbs * vector.PackedSize(count) }
+func (p Parameters) residuesSize(count int) int { return len(p.Moduli) * vector.PackedSize(count) }
 
 func (r *Ring) packResidues(out []byte, values []uint64, count int) {
 	size := vector.PackedSize(count)
@@ -40,7 +40,7 @@ func (r *Ring) unpackAdd(values []uint64, data []byte, count int) error {
 func errLarge() error { return fault.New(fault.Message, "a residue is not below its modulus") }
 
 // PolySize is the number of bytes of one polynomial.
-func (r *Ring) PolySize() int { return r.residuesSize(r.N) }
+func (p Parameters) PolySize() int { return p.residuesSize(p.Degree()) }
 
 func (r *Ring) checkSize(data []byte, size int, what string) error {
 	if len(data) != size {

@@ -86,7 +86,7 @@ func (r *Ring) sumOfPart(
 // coefficients lays out one column of blocks, `size` coefficients each, which serve every modulus, and gives the
 // place after them.
 func (b *Right) coefficients(place []uint64, colBlock, size int) []uint64 {
-	y, x := b.layout, b.source
+	y, x, m := b.layout, b.source, b.ring.arithmetic[0].(vector.Parted)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
 	for innerBlock := range y.innerBlocks() {
 		innerFrom, innerTo := span(innerBlock, y.BlockInner, y.Inner)
@@ -98,7 +98,7 @@ func (b *Right) coefficients(place []uint64, colBlock, size int) []uint64 {
 				if b.transposed {
 					row, col = k, j
 				}
-				block[y.right(j-innerFrom, k-colFrom)] = vector.Small(int64(x.Data[row*x.Cols+col]))
+				block[y.right(j-innerFrom, k-colFrom)] = m.Small(int64(x.Data[row*x.Cols+col]))
 			}
 		}
 		place = place[size:]

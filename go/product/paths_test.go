@@ -40,6 +40,7 @@ var pathLayouts = []Layout{
 	{Rows: 3, Inner: 130, Cols: 65, BlockRows: 1, BlockInner: 64, BlockCols: 64},
 	{Rows: 1, Inner: 5, Cols: 1, BlockRows: 1, BlockInner: 4, BlockCols: 1},
 	{Rows: 13, Inner: 70, Cols: 20, BlockRows: 13, BlockInner: 10, BlockCols: 20},
+	{Rows: 70, Inner: 1, Cols: 5, BlockRows: 35, BlockInner: 1, BlockCols: 3, Entrywise: true},
 }
 
 // everyMessage plays the whole round of doc.go with two parties, with both kinds of right sides, two terms, a
@@ -68,7 +69,7 @@ func everyMessage(t *testing.T, r *Ring, y Layout) written {
 	left, err := NewCiphertext(r, y, first, step)
 	must(t, left, err)
 
-	narrow, wide := randomMatrix(rng, y.Inner, y.Cols, 20), randomMatrix(rng, y.Inner, y.Cols, 90)
+	narrow, wide := randomMatrix(rng, y.rightRows(), y.Cols, 20), randomMatrix(rng, y.rightRows(), y.Cols, 90)
 	plain := randomMatrix(rng, y.Rows, y.Cols, 60)
 	makers := []func(*Ring, *Matrix, int, Layout) (*Right, error){EncodeRight, StreamRight}
 	sum, err := NewProductSum(r, y)
@@ -102,14 +103,23 @@ func everyMessage(t *testing.T, r *Ring, y Layout) written {
 	return out
 }
 
+// ringsOn makes all rings of the table on one path.
+func ringsOn(t *testing.T, path vector.Path) map[string]*Ring {
+	t.Helper()
+	rings := map[string]*Ring{}
+	for _, parameters := range Table {
+		r, err := newRing(parameters, path)
+		rings[parameters.Name] = must(t, r, err)
+	}
+	return rings
+}
+
 // Not a byte of any message depends on the path: every ring, every layout, every kind of product.
 func TestMessagesAreTheSameOnEveryPath(t *testing.T) {
 	want := map[string]written{}
 	scalar, err := vector.Choose("scalar")
 	must(t, scalar, err)
-	rings, err := newRings(scalar)
-	must(t, rings, err)
-	for name, r := range rings {
+	for name, r := range ringsOn(t, scalar) {
 		for i, y := range pathLayouts {
 			want[fmt.Sprint(name, i)] = everyMessage(t, r, y)
 		}
@@ -118,9 +128,7 @@ func TestMessagesAreTheSameOnEveryPath(t *testing.T) {
 		if path.Name == "scalar" {
 			return // it gave what is wanted
 		}
-		rings, err := newRings(path)
-		must(t, rings, err)
-		for name, r := range rings {
+		for name, r := range ringsOn(t, path) {
 			if r.Path() != path.Name {
 				t.Fatalf("the ring computes on %q", r.Path())
 			}
@@ -139,19 +147,19 @@ func TestShortRightSidesFallIntoParts(t *testing.T) {
 		r, err := newRing(Table[0], path)
 		must(t, r, err)
 		_, can := r.arithmetic[0].(vector.Parted)
-		if can != (path.Name == "avx2" || path.Name == "neon") {
-			t.Fatal("another path makes parts")
+		if can == (path.Name == "scalar") {
+			t.Fatal("the vector paths make parts, and no other")
 		}
 		for _, y := range pathLayouts {
-			right, err := StreamRight(r, NewMatrix(y.Inner, y.Cols, 1), 20, y)
+			right, err := StreamRight(r, NewMatrix(y.rightRows(), y.Cols, 1), 20, y)
 			must(t, right, err)
-			short := y.BlockInner*y.BlockCols <= 2048
+			short := y.BlockInner*y.BlockCols <= 2048 && !y.Entrywise
 			if r.fallsIntoParts([]Term{{nil, right}}) != (can && short) {
 				t.Fatalf("layout %v", y)
 			}
 			right.narrow = false
 			if r.fallsIntoParts([]Term{{nil, right}}) {
-				t.Fatal("wide integers are no doubles")
+				t.Fatal("wide integers do not fit the words of parts")
 			}
 		}
 	})

@@ -112,11 +112,11 @@ func TestProductsAreExact(t *testing.T) {
 		leftBits, rightBit int
 		shift              int
 	}{
-		{"wide4", 3, Layout{5, 7, 6, 5, 7, 6}, 40, 24, 72},
-		{"wide4", 2, Layout{29, 100, 61, 16, 23, 22}, 38, 20, 74},
-		{"wide4", 6, Layout{3, 50, 2, 2, 7, 1}, 40, 24, 70},
-		{"deep8", 3, Layout{29, 29, 58, 29, 15, 37}, 110, 100, 80},
-		{"deep8", 2, Layout{1, 40, 40, 1, 40, 40}, 120, 110, 76},
+		{"wide4", 3, Layout{5, 7, 6, 5, 7, 6, false}, 40, 24, 72},
+		{"wide4", 2, Layout{29, 100, 61, 16, 23, 22, false}, 38, 20, 74},
+		{"wide4", 6, Layout{3, 50, 2, 2, 7, 1, false}, 40, 24, 70},
+		{"deep8", 3, Layout{29, 29, 58, 29, 15, 37, false}, 110, 100, 80},
+		{"deep8", 2, Layout{1, 40, 40, 1, 40, 40, false}, 120, 110, 76},
 	}
 	for _, c := range cases {
 		g := newGroup(t, c.ring, c.parties)
@@ -156,7 +156,7 @@ func TestSharesMultiplyAndMoveBetweenRings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	g := newGroup(t, "wide4", parties)
 	deep := newGroup(t, "deep8", parties)
-	y := Layout{n, n, n, n, n, n}
+	y := Layout{n, n, n, n, n, n, false}
 	identity, zero := NewMatrix(n, n, 1), NewMatrix(n, n, 1)
 	for i := range n {
 		identity.At(i, i)[0] = 1 << 10
@@ -198,7 +198,7 @@ func TestAFamilySharesItsKeys(t *testing.T) {
 	prefix := whole[:short.ring.PolySize()]
 	key, err := NewPublicKey(short.ring, [][]byte{prefix}, label("common key", "deep8"))
 	short.key = must(t, key, err)
-	y := Layout{5, 6, 7, 5, 6, 7}
+	y := Layout{5, 6, 7, 5, 6, 7, false}
 	lefts := []*Matrix{randomMatrix(rng, 5, 6, 40), NewMatrix(5, 6, 1)}
 	rights := []*Matrix{randomMatrix(rng, 6, 7, 30), NewMatrix(6, 7, 1)}
 	shares := short.refresh(short.product(short.encrypt(lefts, nil, 40, y), rights, nil), Clearing{parties, 120, 35, 102, 184})
@@ -209,7 +209,7 @@ func TestDecryptionFailsWithoutTheLastShare(t *testing.T) {
 	const parties = 4
 	rng := rand.New(rand.NewPCG(9, 10))
 	g := newGroup(t, "wide4", parties)
-	y := Layout{4, 4, 4, 4, 4, 4}
+	y := Layout{4, 4, 4, 4, 4, 4, false}
 	zero := NewMatrix(4, 4, 1)
 	lefts := []*Matrix{randomMatrix(rng, 4, 4, 30), zero, zero, zero}
 	rights := []*Matrix{randomMatrix(rng, 4, 4, 20), zero, zero, zero}
@@ -249,7 +249,7 @@ func TestDecryptionFailsWithoutTheLastShare(t *testing.T) {
 func TestTheSecondHalfDisclosesTheMatrixUnlessRerandomised(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	g := newGroup(t, "wide4", 2)
-	y := Layout{8, 16, 16, 8, 16, 16}
+	y := Layout{8, 16, 16, 8, 16, 16, false}
 	zero := NewMatrix(8, 16, 1)
 	left := g.encrypt([]*Matrix{randomMatrix(rng, 8, 16, 30), zero}, nil, 70, y)
 	private := randomMatrix(rng, 16, 16, 20)
@@ -299,7 +299,7 @@ func divide(t *testing.T, r *Ring, product []byte, c1 []uint64) []uint64 {
 
 func TestBoundsAreChecked(t *testing.T) {
 	g := newGroup(t, "wide4", 2)
-	y := Layout{4, 4, 4, 4, 4, 4}
+	y := Layout{4, 4, 4, 4, 4, 4, false}
 	x := NewMatrix(4, 4, 1)
 	x.At(2, 1)[0] = 1 << 20
 	if _, err := EncodeRight(g.ring, x, 20, y); err == nil {
@@ -331,7 +331,7 @@ func TestEverythingIsAFunctionOfItsSeeds(t *testing.T) {
 	run := func() []byte {
 		rng := rand.New(rand.NewPCG(15, 16))
 		g := newGroup(t, "wide4", 2)
-		y := Layout{16, 46, 44, 16, 23, 22}
+		y := Layout{16, 46, 44, 16, 23, 22, false}
 		left := g.encrypt([]*Matrix{randomMatrix(rng, 16, 46, 30), NewMatrix(16, 46, 1)}, nil, 70, y)
 		right, err := EncodeRight(g.ring, randomMatrix(rng, 46, 44, 20), 21, y)
 		must(t, right, err)
@@ -382,7 +382,7 @@ func TestStreamedProductsEqualCachedOnes(t *testing.T) {
 
 func streamedEqualsCached(t *testing.T, g *group) {
 	rng := rand.New(rand.NewPCG(51, 52))
-	first, second := Layout{9, 53, 41, 5, 7, 9}, Layout{9, 3, 41, 5, 7, 9}
+	first, second := Layout{9, 53, 41, 5, 7, 9, false}, Layout{9, 3, 41, 5, 7, 9, false}
 	var lefts []*Ciphertext
 	var rights []*Matrix
 	for _, y := range []Layout{first, second} {

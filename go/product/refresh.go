@@ -35,12 +35,12 @@ type Clearing struct {
 
 // NoiseBits bounds the noise of a sum of products: the errors of the ciphertext
 // times the right side, and the encryptions of zero.
-func (r *Ring) NoiseBits(parties, rightBits int) int {
+func (p Parameters) NoiseBits(parties, rightBits int) int {
 	count := float64(parties)
 	fromRight := math.Sqrt(count) * math.Exp2(float64(rightBits))
 	// u e + e1 s: the public key's error and the secret are sums over all parties,
 	// and every party adds one such encryption.
-	fromZero := count*math.Sqrt(2*float64(r.N)) + math.Sqrt(count)
+	fromZero := count*math.Sqrt(2*float64(p.Degree())) + math.Sqrt(count)
 	return int(math.Ceil(math.Log2(deviations * errorDeviation * (fromRight + fromZero))))
 }
 

@@ -86,44 +86,46 @@ type Ring struct {
 // maxWords bounds the width of integers that enter a ring.
 const maxWords = 8
 
-var (
-	ringsOnce sync.Once
-	rings     map[string]*Ring
-	ringsErr  error
-)
+// A ring is made when it is first asked for: whoever only plans a run needs the table, not the rings.
+var rings = makers()
+
+// chosen is the path of every ring of the table, found when the first one asks.
+var chosen = sync.OnceValues(vector.Chosen)
+
+func makers() map[string]func() (*Ring, error) {
+	makers := map[string]func() (*Ring, error){}
+	for _, parameters := range Table {
+		makers[parameters.Name] = sync.OnceValues(func() (*Ring, error) {
+			path, err := chosen()
+			if err != nil {
+				return nil, err
+			}
+			return newRing(parameters, path)
+		})
+	}
+	return makers
+}
 
 // Get returns the ring of that name.
 func Get(name string) (*Ring, error) {
-	ringsOnce.Do(func() {
-		var path vector.Path
-		if path, ringsErr = vector.Chosen(); ringsErr == nil {
-			rings, ringsErr = newRings(path)
-		}
-	})
-	if ringsErr != nil {
-		return nil, ringsErr
-	}
-	found, ok := rings[name]
+	maker, ok := rings[name]
 	if !ok {
 		return nil, fault.New(fault.Argument, "there is no ring %q in the table", name)
 	}
-	return found, nil
+	return maker()
 }
 
-func newRings(path vector.Path) (map[string]*Ring, error) {
-	rings := map[string]*Ring{}
-	for _, parameters := range Table {
-		made, err := newRing(parameters, path)
-		if err != nil {
-			return nil, err
-		}
-		rings[parameters.Name] = made
-	}
-	return rings, nil
+// ChosenPath names the path on which the rings of the table compute.
+func ChosenPath() (string, error) {
+	path, err := chosen()
+	return path.Name, err
 }
 
-// Path is how the ring computes; it was chosen when the first ring was asked for.
+// Path is how the ring computes.
 func (r *Ring) Path() string { return r.path.Name }
+
+// Degree is how many coefficients a polynomial has.
+func (p Parameters) Degree() int { return 1 << p.LogN }
 
 // LogQ is the width of the modulus in bits.
 func (p Parameters) LogQ() float64 {
@@ -134,15 +136,42 @@ func (p Parameters) LogQ() float64 {
 	return bits
 }
 
+// shared is what is precomputed for one modulus at one degree. Rings of a family share it.
+type shared struct {
+	barrett    [2]uint64
+	arithmetic vector.Modulus
+}
+
+type place struct {
+	path    string
+	logN    int
+	modulus uint64
+}
+
+// precomputed holds, by place, functions that make what is shared when they are first called.
+var precomputed sync.Map
+
+func sharedAt(path vector.Path, logN int, modulus uint64) (shared, error) {
+	maker, _ := precomputed.LoadOrStore(place{path.Name, logN, modulus}, sync.OnceValues(func() (shared, error) {
+		base, err := ring.NewRing(1<<logN, []uint64{modulus})
+		if err != nil {
+			return shared{}, err
+		}
+		sub := base.SubRings[0]
+		return shared{[2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]}, path.New(sub)}, nil
+	}))
+	return maker.(func() (shared, error))()
+}
+
 func newRing(parameters Parameters, path vector.Path) (*Ring, error) {
-	base, err := ring.NewRing(1<<parameters.LogN, parameters.Moduli)
-	if err != nil {
-		return nil, err
-	}
-	r := &Ring{Parameters: parameters, N: base.N(), Limbs: len(parameters.Moduli), path: path}
-	for _, sub := range base.SubRings {
-		r.barrett = append(r.barrett, [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]})
-		r.arithmetic = append(r.arithmetic, path.New(sub))
+	r := &Ring{Parameters: parameters, N: parameters.Degree(), Limbs: len(parameters.Moduli), path: path}
+	for _, modulus := range parameters.Moduli {
+		made, err := sharedAt(path, parameters.LogN, modulus)
+		if err != nil {
+			return nil, err
+		}
+		r.barrett = append(r.barrett, made.barrett)
+		r.arithmetic = append(r.arithmetic, made.arithmetic)
 	}
 	r.precomputeWords()
 	r.precomputeGarner()

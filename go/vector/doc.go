@@ -3,7 +3,7 @@
 // which one is chosen when the library is first used; the environment variable
 // ATOLL_VECTOR forces one. All give the same residues, and so the same messages.
 //
-//	ifma     AVX-512 IFMA: 52-bit integer multiplication, in assembler (package ifma)
+//	ifma     AVX-512 IFMA: 52-bit integer multiplication, in C (integers_amd64.c)
 //	avx2     AVX2 and FMA: residues as doubles, in C (kernels_body.h on lanes_avx2.h)
 //	neon     the same kernels on 64-bit ARM (lanes_neon.h)
 //	scalar   Lattigo's transform and 128-bit integers, everywhere
@@ -16,9 +16,13 @@
 // multiply-add computes x y + z with one rounding at the end. So the argument
 // is about bounds only. Residues are balanced: |x| <= q/2 + 2 where that is said.
 //
-// Reducing |x| < 2^53: c = round(x / q), where 1/q is rounded to 2^-105 and the
-// product, which is below 4, to 2^-52. So c is within 1/2 + 2^-51 of x/q, and
-// x - c q, one fused operation, is an integer of at most q/2 + 2. Exact.
+// Rounding without an instruction for it: doubles about 1.5 2^52 are the integers,
+// those about 1.5 2^53 the even integers. So adding such a constant to a product, in
+// one fused operation, rounds it, and taking the constant off again is exact.
+//
+// Reducing |x| < 2^53: c = round(x / q), where 1/q is rounded to 2^-105, so that c is
+// within 1/2 + 2^-51 of x/q, and x - c q, one fused operation, is an integer of at most
+// q/2 + 2. Exact.
 //
 // Multiplying |y| < 2^53 by a root |w| < q/2, of which v = w/q is known: |v| < 1/2
 // is rounded to 2^-55, which moves y v by at most 1/4; |y v| < 2^52 is rounded to
@@ -28,17 +32,21 @@
 // |y w| < 2^104. Then high - c q = r - low is an integer below q + 2^50 < 2^53, so
 // the fused operation that computes it is exact, and so is adding low.
 //
-// The forward butterfly, x + w y and x - w y, reduces x and multiplies y: both
-// results are at most q/2 + 2 + q < 2^53 again. The backward one, x + y and
+// With an even c, which saves an instruction, for |y| <= 1.75 q: |y v| < 2^53 / 2, so that the
+// constant 1.5 2^53 serves, and c is within 1 of y v, which v moves by at most 1.75/8. So
+// |r| < 1.22 q, and high - c q = r - low is an integer below 1.47 q + 1 < 2^53 again.
+//
+// The forward butterfly, x + w y and x - w y, reduces x and multiplies y with an even c: from
+// |x|, |y| <= 1.75 q both results are at most q/2 + 2 + 1.22 q < 1.75 q again. The backward one, x + y and
 // w (x - y), from |x|, |y| <= q + 2 reduces the sum and multiplies the
 // difference, both below 2q + 4 < 2^53: the results are at most q again. The
 // last step reduces, so that |x| < q, and adding q to what is negative gives
 // the residue in [0, q).
 //
 // Multiplying two balanced x and y has no v at hand: c = round(high / q). high is
-// below 2^102, so it is off by at most 2^48, 1/q by 2^-105, their product (below
-// 2^50) by 1/16 when rounded: |c - x y/q| < 1/2 + 1/16 + 1/8 + 1/16 plus less than
-// a hundredth, so |r| < 0.76 q, and adding a residue stays below 2^53.
+// below 2^102, so it is off by at most 2^48, 1/q by 2^-105; rounding their product is
+// the rounding to c: |c - x y/q| < 1/2 + 1/16 + 1/8 plus less than a hundredth, so
+// |r| < 0.76 q, and adding a residue stays below 2^53.
 //
 // # Sums of products
 //
@@ -53,6 +61,30 @@
 // |L| <= 2^50, so that 2^12 products (MaxBlocks) fit 63 bits with a sign. The end
 // cuts both sums at 26 bits, multiplies the four pieces by 2^77, 2^51, 2^26 and 1
 // modulo q, and adds them up, reducing once in between.
+//
+// # Why 52-bit integers are exact
+//
+// The instructions of IFMA take the lowest 52 bits of x and y and add the lower, lo(x y), or the
+// upper 52 bits, hi(x y), of their product to 64 bits. q is so close to 2^52 that 2q has 53 bits,
+// so the lazy ranges which others use do not fit. Let e = 2^52 - q < 2^22.
+//
+// Multiplying 0 <= y < 2^52 by a factor w, of which W = w 2^52 mod q and V = W / q mod 2^52 are
+// known: t = lo(y V), and t q = y W mod 2^52, so that the lower halves of y W and t q cancel, and
+// r = hi(y W) - hi(t q) = (y W - t q) / 2^52 is y w modulo q (Montgomery). Both are below q: |r| < q.
+//
+// "Loose" values are integers in [-q, 2^52 + q). For one of them c = floor(x / 2^52), an arithmetic
+// shift, is -1, 0 or 1, and x - c q lies in [0, 2^52): for c = -1, x >= -q; for c = 1, 2^52 <= x < 2^52 + q.
+// As x = c 2^52 + l, that is l + c e: lo(c e) added to x has these as its lowest 52 bits, also for
+// c = -1, where lo(c e) = 2^52 - e. A multiplication needs no more than the lowest 52 bits; x on the other
+// side of the butterfly has the rest cut off. So from loose x and y, x - c q + r and x - c q - r are
+// loose again: above -q and below 2^52 + q. Coefficients below 2^51 in magnitude are loose too.
+//
+// The backward butterfly keeps residues: x + y < 2q less q, unless that is negative, which as an
+// unsigned number is larger (a minimum); x - y and r plus q, if they are negative, likewise.
+//
+// Sums add up lo and hi of products of numbers below 2^52: 2^12 of each fit 64 bits. In the end each
+// sum is cut at 52 bits, a 2^52 being worth e, which gives at most 2^52 + 2^34 < 2q, less q if it can be;
+// the upper one times 2^52, which is r as above, plus the lower one is loose.
 //
 // The compiler must not fuse what is written apart: -ffp-contract=off, which GCC
 // implies with -std=c11 (kernels_body.h insists). The rounding mode is the default

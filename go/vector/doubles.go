@@ -10,6 +10,7 @@ package vector
 import "C" // -std=c11 implies -ffp-contract=off, which cgo does not take
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/tuneinsight/lattigo/v6/ring"
@@ -27,9 +28,7 @@ type doubles struct {
 
 // newDoubles: its tables live outside Go's memory, as long as the process.
 func newDoubles(sub *ring.SubRing) Modulus {
-	if sub.Modulus >= 1<<Bits || sub.Modulus <= 1<<Bits-1<<22 {
-		panic("vector: doubles are exact for primes just below 2^52 only")
-	}
+	mustBeJustBelow(sub.Modulus)
 	return &doubles{sub.Modulus, newPlan(sub, sub.RootsForward), newPlan(sub, sub.RootsBackward)}
 }
 
@@ -128,6 +127,9 @@ func (m *doubles) Unpack(residues []uint64, data []byte) bool {
 func (m *doubles) UnpackAdd(residues []uint64, data []byte) bool {
 	return C.atoll_unpack_add(words(residues), octets(data), C.int(len(residues)), C.uint64_t(m.q)) == 0
 }
+
+// Small implements Parted: a double, which is balanced.
+func (m *doubles) Small(value int64) uint64 { return math.Float64bits(float64(value)) }
 
 // AddParts implements Parted.
 func (m *doubles) AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int) {

@@ -1,130 +1,133 @@
+//go:build cgo && amd64
+
 package vector
 
+/*
+#include "integers.h"
+*/
+import "C"
+
 import (
-	"math/bits"
-
 	"github.com/tuneinsight/lattigo/v6/ring"
-
-	"atoll/core/vector/ifma"
+	"golang.org/x/sys/cpu"
 )
 
-// integers is the path on AVX-512 IFMA: roots times 2^52, Montgomery's method in base 2^52. Factors are
-// times 2^104, operands are residues.
+// integersHere: this processor multiplies eight pairs of 52-bit integers at once. VBMI, which came together with
+// IFMA, moves bytes when residues are packed.
+var integersHere = cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512IFMA && cpu.X86.HasAVX512VBMI
+
+// integers is the path on AVX-512 IFMA: Montgomery's method in base 2^52. Factors are times 2^52, operands are
+// below 2^52.
 type integers struct {
-	*scalar
-	inverse           uint64
-	forward, backward []uint64
-	// For the steps within sixteen residues: three vectors of roots for each.
-	forwardTail, backwardTail []uint64
-	shrink                    uint64 // 1/N
-	lift                      uint64 // 2^104, which brings a factor to base 2^52
+	q                 uint64
+	forward, backward *C.integers_plan
 }
 
-const lanes = 8
-
+// newIntegers: its tables live outside Go's memory, as long as the process.
 func newIntegers(sub *ring.SubRing) Modulus {
-	m := &integers{scalar: asScalar(sub), inverse: 1}
-	for range 6 { // Newton: each step doubles the digits that are right
-		m.inverse *= 2 - m.q*m.inverse
-	}
-	m.inverse &= 1<<Bits - 1
-	base := Reduce128(0, 1<<Bits, m.q, m.barrett)
-	convert := func(root uint64) uint64 { return m.mul(ring.IMForm(root, m.q, sub.MRedConstant), base) }
-	for i := range sub.RootsForward {
-		m.forward = append(m.forward, convert(sub.RootsForward[i]))
-		m.backward = append(m.backward, convert(sub.RootsBackward[i]))
-	}
-	m.forwardTail, m.backwardTail = tail(m.forward), tail(m.backward)
-	m.shrink = convert(sub.NInv)
-	m.lift = m.mul(base, base)
-	return m
+	mustBeJustBelow(sub.Modulus)
+	return &integers{sub.Modulus, newIntegersPlan(sub, sub.RootsForward), newIntegersPlan(sub, sub.RootsBackward)}
 }
 
-// tail arranges the roots of the three steps within sixteen residues lane by lane.
-func tail(roots []uint64) []uint64 {
+// newIntegersPlan brings roots, which Lattigo keeps times 2^64, to the form of the kernels.
+func newIntegersPlan(sub *ring.SubRing, roots []uint64) *C.integers_plan {
+	const mask = 1<<Bits - 1
+	q, n, scalar := sub.Modulus, sub.N, asScalar(sub)
+	inverse := uint64(1)
+	for range 6 { // Newton: each step doubles the digits that are right
+		inverse *= 2 - q*inverse
+	}
+	base := uint64(1<<Bits) % q
+	multiplier := func(x uint64) C.multiplier {
+		value := scalar.mul(x, base)
+		return C.multiplier{C.uint64_t(value), C.uint64_t(value * inverse & mask)}
+	}
+	plain := func(root uint64) uint64 { return ring.IMForm(root, q, sub.MRedConstant) }
+	table := allocate[C.multiplier](n)
+	for i := range table {
+		table[i] = multiplier(plain(roots[i]))
+	}
+	shrink := plain(sub.NInv)
+	p := &allocate[C.integers_plan](1)[0]
+	*p = C.integers_plan{
+		q: C.uint64_t(q), short_of: C.uint64_t(1<<Bits - q), inverse: C.uint64_t(inverse & mask), n: C.int(n),
+		root: &table[0], tail: &laneMultipliers(table)[0],
+		shrink: multiplier(shrink), last: multiplier(scalar.mul(shrink, plain(roots[1]))), base: multiplier(base),
+	}
+	return p
+}
+
+// laneMultipliers arranges the roots of the last three levels within sixteen residues lane by lane.
+func laneMultipliers(roots []C.multiplier) []C.uint64_t {
 	n := len(roots)
-	var out []uint64
-	for pair := range n / (2 * lanes) {
-		for _, half := range []int{4, 2, 1} {
-			for lane := range lanes {
-				out = append(out, roots[(n+2*lanes*pair)/(2*half)+lane/half])
+	out := allocate[C.uint64_t](3 * n)
+	for sixteen := range n / 16 {
+		for level := range 3 {
+			for lane := range 8 {
+				root := roots[(n/16+sixteen)<<(level+1)+lane>>(2-level)]
+				place := 48*sixteen + 16*level + lane
+				out[place], out[place+8] = root.value, root.quotient
 			}
 		}
 	}
 	return out
 }
 
-func (m *integers) Forward(p []uint64) { m.ForwardOperand(p, len(p)) }
+func (m *integers) Forward(p []uint64)  { C.atoll_integers_forward(m.forward, words(p)) }
+func (m *integers) Backward(p []uint64) { C.atoll_integers_backward(m.backward, words(p)) }
+func (m *integers) Factor(p []uint64)   { C.atoll_integers_factor(m.forward, words(p), C.int(len(p))) }
+func (m *integers) Operand([]uint64)    {}
 
-// ForwardOperand: while the upper halves are zero, a step only copies the lower ones.
 func (m *integers) ForwardOperand(p []uint64, used int) {
-	n := len(p)
-	groups, half := 1, n/2
-	for half >= lanes && half >= used {
-		groups, half = 2*groups, half/2
-	}
-	for copied := n / groups; copied < n; copied *= 2 {
-		copy(p[copied:2*copied], p[:copied])
-	}
-	for ; half >= lanes; groups, half = 2*groups, half/2 {
-		for i := range groups {
-			x := 2 * i * half
-			ifma.Forward(&p[x], &p[x+half], half, m.forward[groups+i], m.q, m.inverse)
-		}
-	}
-	ifma.ForwardTail(&p[0], n/(2*lanes), &m.forwardTail[0], m.q, m.inverse)
+	C.atoll_integers_forward_short(m.forward, words(p), C.int(used))
 }
-
-func (m *integers) Backward(p []uint64) {
-	n := len(p)
-	ifma.BackwardTail(&p[0], n/(2*lanes), &m.backwardTail[0], m.q, m.inverse)
-	for groups, half := n/2/lanes, lanes; half < n; groups, half = groups/2, 2*half {
-		for i := range groups {
-			x := 2 * i * half
-			ifma.Backward(&p[x], &p[x+half], half, m.backward[groups+i], m.q, m.inverse)
-		}
-	}
-	ifma.Scale(&p[0], n, m.shrink, m.q, m.inverse)
-}
-
-func (m *integers) Factor(p []uint64) { ifma.Scale(&p[0], len(p), m.lift, m.q, m.inverse) }
 
 func (m *integers) Multiply(out, x, y []uint64) {
-	ifma.Multiply(&out[0], &x[0], &y[0], len(out), m.q, m.inverse)
+	C.atoll_integers_multiply(m.forward, words(out), words(x), words(y), C.int(len(out)))
 }
 
 func (m *integers) MultiplyAdd(sum, x, y []uint64) {
-	ifma.MultiplyAdd(&sum[0], &x[0], &y[0], len(sum), m.q, m.inverse)
+	C.atoll_integers_multiply_add(m.forward, words(sum), words(x), words(y), C.int(len(sum)))
 }
 
 func (m *integers) MultiplySub(sum, x, y []uint64) {
-	ifma.MultiplySub(&sum[0], &x[0], &y[0], len(sum), m.q, m.inverse)
+	C.atoll_integers_multiply_sub(m.forward, words(sum), words(x), words(y), C.int(len(sum)))
 }
 
-// Accumulate keeps sums of 52-bit halves in 64 bits each.
+func (m *integers) Add(x, y []uint64) {
+	C.atoll_integers_add(m.forward, words(x), words(y), C.int(len(x)))
+}
+
 func (m *integers) Accumulate(s *Sums, x, y, b []uint64, count, left, right int) {
-	high0, low0, high1, low1 := s.halves()
-	j := 0
-	for ; j+4 <= count; j += 4 {
-		ifma.Accumulate4(&high0[0], &low0[0], &high1[0], &low1[0],
-			&x[j*left], &y[j*left], &b[j*right], Tile, 8*left, 8*right)
-	}
-	for ; j < count; j++ {
-		ifma.Accumulate(&high0[0], &low0[0], &high1[0], &low1[0], &x[j*left], &y[j*left], &b[j*right], Tile)
-	}
+	C.atoll_integers_accumulate(words(s.words[:]), words(x), words(y), words(b), Tile, C.int(count), C.ptrdiff_t(left), C.ptrdiff_t(right))
 }
 
-// Reduce joins the halves to 128 bits first.
 func (m *integers) Reduce(first, second []uint64, s *Sums) {
-	high0, low0, high1, low1 := s.halves()
-	for i := range Tile {
-		high0[i], low0[i] = joined(high0[i], low0[i])
-		high1[i], low1[i] = joined(high1[i], low1[i])
-	}
-	m.scalar.Reduce(first, second, s)
+	C.atoll_integers_reduce(m.forward, words(first), words(second), words(s.words[:]), Tile)
 }
 
-func joined(high, low uint64) (uint64, uint64) {
-	sum, carry := bits.Add64(high<<Bits, low, 0)
-	return high>>(64-Bits) + carry, sum
+func (m *integers) Pack(out []byte, residues []uint64) {
+	C.atoll_integers_pack(octets(out), words(residues), C.int(len(residues)))
+}
+
+func (m *integers) Unpack(residues []uint64, data []byte) bool {
+	return C.atoll_integers_unpack(words(residues), octets(data), C.int(len(residues)), C.uint64_t(m.q)) == 0
+}
+
+func (m *integers) UnpackAdd(residues []uint64, data []byte) bool {
+	return C.atoll_integers_unpack_add(words(residues), octets(data), C.int(len(residues)), C.uint64_t(m.q)) == 0
+}
+
+// Small implements Parted: the integer as it is.
+func (m *integers) Small(value int64) uint64 { return uint64(value) }
+
+// AddParts implements Parted.
+func (m *integers) AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int) {
+	C.atoll_integers_add_part(m.forward, words(s.sums), words(s.work), words(small), C.ptrdiff_t(step),
+		words(x), words(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Part), C.int(s.Rows), C.int(inner))
+}
+
+// ReduceParts implements Parted.
+func (m *integers) ReduceParts(first, second []uint64, s *PartSums, row int) {
+	C.atoll_integers_reduce(m.forward, words(first), words(second), words(s.sums[4*s.Size*row:]), C.int(s.Size))
 }

@@ -1,13 +1,13 @@
 package vector
 
-import "math"
-
 // Parted is a Modulus that transforms one part of a short polynomial without the others. A polynomial of which only
 // the first `Size` coefficients are not zero falls into parts of that size, each of which comes from the same
 // coefficients: so one part of all right blocks can be made and used while the same part of the left ones is in
 // the cache.
 type Parted interface {
 	Modulus
+	// Small is a coefficient, below 2^51 in magnitude, as the words of AddParts hold it, whatever the modulus.
+	Small(value int64) uint64
 	// AddParts transforms this part of `inner` polynomials (Size words of Small each, `step` apart) and adds
 	// their products with the same part of the left blocks x and y, `left` apart, Rows times `inner` of them.
 	AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int)
@@ -21,9 +21,6 @@ const (
 	PartMax = 2048
 )
 
-// Small is a coefficient, below 2^51 in magnitude, as the words of AddParts hold it.
-func Small(value int64) uint64 { return math.Float64bits(float64(value)) }
-
 // PartSums holds the sums of one part for several rows of blocks.
 type PartSums struct {
 	Size, Part, Rows int
@@ -31,7 +28,7 @@ type PartSums struct {
 	count            int
 }
 
-// NewPartSums makes room for parts of `size` points, a power of two from 8 to PartMax.
+// NewPartSums makes room for parts of `size` points, a power of two from 32 to PartMax.
 func NewPartSums(size, rows int) *PartSums {
 	return &PartSums{Size: size, Rows: rows, sums: make([]uint64, 4*size*rows), work: make([]uint64, 4*size)}
 }

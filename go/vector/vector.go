@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"atoll/core/fault"
-	"atoll/core/vector/ifma"
 )
 
 // Variable is the environment variable that forces a path.
@@ -75,7 +74,7 @@ type Path struct {
 
 // Paths lists all of them, the fastest first; the last one is everywhere.
 var Paths = []Path{
-	{Name: "ifma", Needs: "AVX-512 with IFMA and VL", Here: ifma.Has, New: newIntegers},
+	{Name: "ifma", Needs: "AVX-512 with IFMA and VBMI", Here: integersHere, New: newIntegers},
 	{Name: "avx2", Needs: "AVX2 and FMA", Here: doublesBuilt && cpu.X86.HasAVX2 && cpu.X86.HasFMA, New: newDoubles},
 	{Name: "neon", Needs: "a 64-bit ARM processor", Here: doublesBuilt && cpu.ARM64.HasASIMD, New: newDoubles},
 	{Name: "scalar", Needs: "nothing", Here: true, New: newScalar},
@@ -108,3 +107,10 @@ func Choose(name string) (Path, error) {
 
 // Chosen is the path that the environment asks for.
 func Chosen() (Path, error) { return Choose(environment()) }
+
+// mustBeJustBelow panics for a modulus for which the vector kernels are not exact.
+func mustBeJustBelow(q uint64) {
+	if q >= 1<<Bits || q <= 1<<Bits-1<<22 {
+		panic("vector: the kernels are exact for primes just below 2^52 only")
+	}
+}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hmac import compare_digest
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ from atoll.secret_matrices.widths import widest_ring
 _DIGEST, _RESIDUE, _OPENED = 32, 7, 8
 
 
+@cache
 def _moduli() -> tuple[int, ...]:
     """The moduli of the widest ring; every ring uses the first of them."""
     return widest_ring().moduli
@@ -131,8 +133,9 @@ class Checks:
 
     def _add(self, total: list[int], what: str, step: int, residues: Sequence[int], sign: int) -> None:
         weights, points = self._derived(what, step), go.limits().points
+        moduli = _moduli()
         for i, value in enumerate(residues):
-            point, q = i % points, _moduli()[i // points]
+            point, q = i % points, moduli[i // points]
             weight = int.from_bytes(weights[8 * point : 8 * point + 8], "little")
             total[i] = (total[i] + sign * weight * value) % q
 

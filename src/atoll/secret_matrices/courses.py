@@ -41,7 +41,8 @@ class Left(NamedTuple):
     def key(self) -> tuple[Any, ...]:
         """The key of its ciphertext in the matrix's cache."""
         y = self.layout
-        return (self.ring, self.group, y.block_rows, y.block_inner, y.block_cols, self.shift)
+        blocks = (y.block_rows, y.block_inner, y.block_cols, y.entrywise)
+        return (self.ring, self.group, *blocks, self.shift)
 
     @property
     def cached_by(self) -> Group:

@@ -1,8 +1,7 @@
 """Secret numbers one by one: products of the entries of two columns, and v^(-1/2) of each entry.
 
-Coefficient encoding multiplies matrices, so the entries of x and y are multiplied as the diagonal of
-x y^T. The products beside the diagonal are refreshed too, and stay in everybody's shares; bounds of a
-product therefore hold for every pair of entries.
+The entries of a column stand at places of a polynomial that have no three-term progression, so that nothing
+else falls on the product of an entry of one column with that of another (go/product/layout.go).
 """
 
 from __future__ import annotations
@@ -10,32 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
-from atoll.secret_matrices.machine import Coefficient, Job, Machine, Shared
+from atoll.secret_matrices.machine import Coefficient, Machine, Shared
 from atoll.secret_matrices.polynomials import STEP_BITS, Basis, evaluate, schedule, times_m
 
-_GROUP = 64
-"""Entries of one polynomial: with more, what lies beside the diagonal outweighs what is needed."""
 ROOT_FRACTION = 120
 """Fractional bits of the iteration: its rounding, 2^39 times larger at the smallest variance, then stays
 below what any opening resolves."""
 ROOT_BITS = 23
 """No result is larger: 2^22.4 is the product of all polynomials at zero."""
+REACH = 20
+"""No result of an entry that they bring to one, v >= 2^-39, is above 2^20."""
 
 _STEPS = (
     *schedule("fast").steps,  # to 2^-22 for v in [2^-39, 1]
     # 1 + e/2 + 3e^2/8 + 5e^3/16 with e = 1 - M: from 2^-22 to 2^-88.
     (Fraction(381, 256), Fraction(-299, 512), Fraction(27, 256), Fraction(-5, 512)),
 )
-
-
-def groups(size: int, largest: int) -> list[slice]:
-    """Equal runs of at most ``largest`` indices."""
-    step = ceil(size / ceil(size / largest))
-    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 class Entries(Basis):
@@ -53,49 +46,34 @@ class Entries(Basis):
 
     async def multiply(self, left: Shared, rights: Sequence[Shared], *, bits: int) -> list[Shared]:
         """The entries of left times those of each of rights, in one round."""
-        machine, cuts = self.machine, groups(left.shape[0], _GROUP)
-        everything = slice(None)
-        jobs = [
-            Job(
-                (
-                    (
-                        machine.part(left, cut, everything),
-                        machine.transpose(machine.vstack([machine.part(y, cut, everything) for y in rights])),
-                    ),
-                ),
-                fraction=self.fraction,
-                bits=bits,
-                name="entries",
-            )
-            for cut in cuts
-        ]
-        made = await machine.products(jobs)
-        return [machine.vstack([_diagonal(machine, x, i) for x in made]) for i in range(len(rights))]
+        machine = self.machine
+        pair = (left, machine.hstack(rights))
+        made = await machine.product(pair, fraction=self.fraction, bits=bits, name="entries", entrywise=True)
+        return [machine.part(made, slice(None), slice(i, i + 1)) for i in range(len(rights))]
 
 
-def _diagonal(machine: Machine, x: Shared, index: int) -> Shared:
-    """The diagonal of one of the square blocks side by side in x."""
-    size = x.shape[0]
-    return machine.diagonal(machine.part(x, slice(None), slice(index * size, (index + 1) * size)))
+class Roots(NamedTuple):
+    """v^(-1/2) of every entry of a column, and v times its square: one, or less where v is too small."""
+
+    roots: Shared
+    squares: Shared
 
 
-async def inverse_roots(machine: Machine, v: Shared) -> Shared:
+async def inverse_roots(machine: Machine, v: Shared) -> Roots:
     """v^(-1/2) of every entry of a column with entries in [0, 1].
 
     Exact to 2^-88 from v = 2^-39 on; below, v times the result squared falls short of one, down to zero.
     It never exceeds one, whatever v is.
     """
     M, W, grown = v, None, 0
-    for step in _STEPS[:-1]:
+    for step in _STEPS:
         basis = Entries(machine, M, ROOT_FRACTION)
         A, MA = await evaluate(basis, [step, times_m(step)])
-        # A < 2^5 while M A and W are at most one, for whichever entries.
+        # A < 2^5 while M A and W are at most one.
         out = await basis.multiply(A, [MA] if W is None else [MA, W], bits=STEP_BITS + 1)
         M, W = replace(out[0], bits=1), A if W is None else out[1]
-        grown += STEP_BITS
-        W = machine.combine([(1.0, W.times_power_of_two(-STEP_BITS))], fraction=ROOT_FRACTION, bits=0)
+        if step is not _STEPS[-1]:
+            grown += STEP_BITS
+            W = machine.combine([(1.0, W.times_power_of_two(-STEP_BITS))], fraction=ROOT_FRACTION, bits=0)
     assert W is not None
-    basis = Entries(machine, M, ROOT_FRACTION)
-    (A,) = await evaluate(basis, [_STEPS[-1]])
-    (root,) = await basis.multiply(A, [W], bits=2)
-    return replace(root.times_power_of_two(grown), bits=ROOT_BITS)
+    return Roots(replace(W.times_power_of_two(grown), bits=ROOT_BITS), M)

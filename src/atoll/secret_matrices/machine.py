@@ -8,10 +8,10 @@ shape, its scale and its bound. Linear steps are local; products and openings tr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from atoll.secret_matrices.coefficients import Coefficient, Floats
 
 __all__ = [
     "EVERY_PRECISION",
+    "Beside",
     "Coefficient",
     "Cut",
     "Floats",
@@ -26,6 +27,7 @@ __all__ = [
     "Job",
     "Machine",
     "Precision",
+    "Rounds",
     "Shared",
     "concerned",
 ]
@@ -104,6 +106,8 @@ class Job:
     right_uses: int = 1
     cut: Cut | None = None
     """How the left matrix is encrypted for several products (see :mod:`widths`); None: as suits this one."""
+    entrywise: bool = False
+    """Whether left sides are columns, and every entry is multiplied by its own row of the right side only."""
 
 
 Group = frozenset[str]
@@ -117,10 +121,38 @@ def concerned(providers: Group, job: Job) -> Group:
     return group if len(group) > 1 else providers
 
 
+T = TypeVar("T")
+Rounds = Generator[Sequence[Job], list[Shared], T]
+"""Products in rounds: yields the jobs of one, is sent what they made, and returns what the last leads to."""
+
+
+class Beside(Generic[T]):
+    """Rounds of products that nothing waits for yet: each joins the next round that the program makes."""
+
+    value: T
+
+    def __init__(self, rounds: Rounds[T]) -> None:
+        self._rounds = rounds
+        self.due: Sequence[Job] = ()
+        """The jobs of its next round; none once it is done."""
+        self._advance(None)
+
+    def take(self, made: list[Shared]) -> None:
+        """What came of the jobs that were due."""
+        self._advance(made)
+
+    def _advance(self, made: list[Shared] | None) -> None:
+        try:
+            self.due = next(self._rounds) if made is None else self._rounds.send(made)
+        except StopIteration as end:
+            self.due, self.value = (), end.value
+
+
 class Machine(ABC):
     """What a program may do with secret matrices."""
 
     n_providers: int
+    _beside: tuple[Beside[Any], ...] = ()
     precisions: tuple[Precision, ...] = EVERY_PRECISION
     """Of the products that there are keys for, the lower one first."""
 
@@ -147,9 +179,33 @@ class Machine(ABC):
         ``values`` are this role's integers (at ``fraction``); None where it knows nothing.
         """
 
-    @abstractmethod
     async def products(self, jobs: Sequence[Job]) -> list[Shared]:
-        """Independent sums of products, in one round."""
+        """Independent sums of products, in one round; what goes on beside takes its next step in it."""
+        beside = [(course, course.due) for course in self._beside]
+        made = await self._one_round([*jobs, *(job for _, due in beside for job in due)])
+        first = len(jobs)
+        for course, due in beside:
+            course.take(made[first : first + len(due)])
+            first += len(due)
+        self._beside = tuple(course for course in self._beside if course.due)
+        return made[: len(jobs)]
+
+    def beside(self, rounds: Rounds[T]) -> Beside[T]:
+        """Begin rounds of products beside those of the program, until :meth:`finished` asks for them."""
+        course = Beside(rounds)
+        if course.due:
+            self._beside += (course,)
+        return course
+
+    async def finished(self, course: Beside[T]) -> T:
+        """What a course beside leads to; its last rounds, if there are any left."""
+        while course.due:
+            await self.products([])
+        return course.value
+
+    @abstractmethod
+    async def _one_round(self, jobs: Sequence[Job]) -> list[Shared]:
+        """Independent sums of products."""
 
     async def product(self, *terms: tuple[Shared, Shared], **options: Any) -> Shared:
         """One sum of products; options as in :class:`Job`."""

@@ -38,7 +38,7 @@ class RoleMachine(LocalMachine):
     def _seed(self, what: str, step: int) -> bytes:
         return self.record(f"{what} {step}", fresh_seed)
 
-    async def products(self, jobs: Sequence[Job]) -> list[Shared]:
+    async def _one_round(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(self.all_providers, job) for job in jobs]
         all_widths = [
             widths_for(len(group), job, precisions=self.precisions)

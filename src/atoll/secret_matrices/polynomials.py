@@ -114,10 +114,9 @@ async def evaluate(basis: Basis, polynomials: Sequence[Coefficients]) -> list[Sh
 async def _evaluate(basis: Basis, polynomials: list[Coefficients], h: int) -> list[Shared]:
     """Polynomials of degree at most 2h, from T_1 .. T_(h/2) (h > 1)."""
     T = basis.T
-    if h == 2:
-        (square,) = await basis.multiply(T[1], [T[1]], bits=CHEBYSHEV_BITS)
-        T[2] = basis.doubled(square, 0)
-        return await _finish(basis, polynomials, 2)
+    if h // 2 <= 2 * len(polynomials) + 1:  # fewer products than the halves of all polynomials
+        await _grow(basis, h)
+        return await _finish(basis, polynomials, h)
     await _grow(basis, h // 2)
     parts = [split(c, h) for c in polynomials]
     # Everything of degree below h that the last round needs, and T_h, from T_(h/2).

@@ -101,6 +101,8 @@ class Provider(RoleMachine):
                     f"the key part that {self.coordinator} gave for {address} is not the one it committed to",
                     hint="nothing was encrypted; ask both of them why",
                 )
+            if [len(part) for part in given] != [len(part) for part in parts]:
+                raise MessageError(f"{address} has other key parts than were due", hint="nothing was opened")
             self._key_parts[str(address)] = dict(zip(families, given, strict=True))
         self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
 

@@ -48,13 +48,16 @@ class Simulated(Machine):
     ) -> Shared:
         return Shared(shape, fraction, bits, as_objects(values).reshape(shape), _ALL, norm_bits)
 
-    async def products(self, jobs: Sequence[Job]) -> list[Shared]:
+    async def _one_round(self, jobs: Sequence[Job]) -> list[Shared]:
         self.rounds += 1
         return [self._one(job) for job in jobs]
 
     def _one(self, job: Job) -> Shared:
         scale = max(x.fraction + y.fraction for x, y in job.terms)
-        total = sum((x.share @ y.share) << (scale - x.fraction - y.fraction) for x, y in job.terms)
+        total = sum(
+            (x.share * y.share if job.entrywise else x.share @ y.share) << (scale - x.fraction - y.fraction)
+            for x, y in job.terms
+        )
         if job.plain is not None:
             total = total + (job.plain.share << (scale - job.plain.fraction))
         values = self._rounded(total, scale - job.fraction)

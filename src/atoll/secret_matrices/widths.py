@@ -13,6 +13,7 @@ from atoll.crypto.products import (
     Ring,
     family,
     limits,
+    most_entries,
     noise_bits,
     streamed_right,
 )
@@ -104,6 +105,22 @@ def _cheapest(
 
 
 @lru_cache(maxsize=1024)
+def entries_layout(ring: Ring, rows: int, cols: int) -> Layout:
+    """The cheapest blocks for a column times the columns of another matrix, entry by entry."""
+    best: tuple[float, Layout] | None = None
+    for side_by_side in _even_parts(cols):
+        most = min(rows, most_entries(ring, side_by_side))
+        if most < 1:
+            continue
+        layout = Layout(rows, 1, cols, ceil(rows / ceil(rows / most)), 1, side_by_side, entrywise=True)
+        cost = _LEFT_COST * layout.left_polys + _OUT_COST * layout.out_polys
+        if best is None or cost < best[0]:
+            best = (cost, layout)
+    assert best is not None, "one entry of one column fits every ring"
+    return best[1]
+
+
+@lru_cache(maxsize=1024)
 def _even_parts(size: int) -> list[int]:
     """All sizes of parts into which something can be cut evenly, but for the last."""
     root = isqrt(size)
@@ -182,15 +199,16 @@ def _widths(ring: Ring, members: int, job: Job, spare: int) -> Widths:
     terms, fraction, bits = job.terms, job.fraction, job.bits
     left, right = terms[0]
     inner = tuple(x.shape[1] for x, _ in terms)
-    first = (
-        job.cut.blocks
-        if job.cut
-        else layout_for(ring, left.shape[0], inner, (right.shape[1],), job.right_uses)
-    )
-    blocks = (first.block_rows, first.block_inner, first.block_cols)
+    if job.cut:
+        first: Layout = job.cut.blocks
+    elif job.entrywise:
+        first = entries_layout(ring, *right.shape)
+    else:
+        first = layout_for(ring, left.shape[0], inner, (right.shape[1],), job.right_uses)
+    blocks = (first.block_rows, first.block_inner, first.block_cols, job.entrywise)
     layouts = tuple(Layout(x.shape[0], x.shape[1], y.shape[1], *blocks) for x, y in terms)
     scale = max(x.fraction + y.fraction for x, y in terms)
-    right_bits = max(1, _added(_right_bits(y, first.block_cols) for _, y in terms))
+    right_bits = max(1, _added(_right_bits(y, layout) for (_, y), layout in zip(terms, layouts, strict=True)))
     # The truncation drops shift + scale - fraction bits, which must hide the noise.
     least = noise_bits(ring, members, right_bits) + limits().truncate_margin
     shift = max(job.cut.shift if job.cut else 0, least + fraction - scale + spare)
@@ -201,9 +219,10 @@ def _widths(ring: Ring, members: int, job: Job, spare: int) -> Widths:
     return Widths(ring, layouts, shifts, clearing)
 
 
-def _right_bits(y: Shared, block_cols: int) -> int:
-    """log2 of a bound on the Frobenius norm of a block of columns, in integers."""
-    from_entries = y.bits + ceil(log2(y.shape[0] * min(block_cols, y.shape[1])) / 2)
+def _right_bits(y: Shared, layout: Layout) -> int:
+    """log2 of a bound on the Frobenius norm of a block of columns, in integers; of entries, of one block."""
+    rows = layout.block_rows if layout.entrywise else y.shape[0]
+    from_entries = y.bits + ceil(log2(rows * min(layout.block_cols, y.shape[1])) / 2)
     real = from_entries if y.norm_bits is None else min(from_entries, y.norm_bits)
     return y.fraction + real
 

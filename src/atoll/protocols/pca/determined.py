@@ -202,24 +202,28 @@ def review_words(
         said += f", {whole_line(first, given)} components or more say the whole joint {what}"
     if given.whole_numbers:
         lines = ", ".join(f"{line(table, given)} within a range of {_within(table):,.0f}" for table in tables)
-        said += (
-            f"; of columns that hold whole numbers, components with {given.bits} bits after the point say "
-            f"all second moments from so many on: {lines}"
-        )
+        fewer = " that hold whole numbers, so many components say all second moments"
+        if given.variances:
+            fewer = "; fewer are enough where all columns hold whole numbers"
+        said += f"{fewer}: {lines} (components have {given.bits} binary digits after the point)"
     return (said, _side(tables, k, given, accepted, refused_within)) if asked else (said,)
 
 
 def _side(tables: Sequence[Table], k: int | None, given: Given, accepted: bool, refused_within: float) -> str:
     most = min(tables[0].columns, tables[0].rows) if k is None else k
+    side = f"the study has {most} component{'s' if most > 1 else ''}: "
     beyond = [table for table in tables if is_determined(table, most, given)]
     if not beyond:
-        return f"the study's {most} components are below that line"
-    where = "" if len(beyond) == len(tables) else f" within a range of {_within(beyond[-1]):,.0f} or less"
-    side = f"the study's {most} components are beyond that line{where}"
+        return f"{side}fewer than that"
+    side += "that is enough"
+    if not is_whole(beyond[-1], most, given):
+        side += f" if all columns hold whole numbers within a range of {_within(beyond[-1]):,.0f}"
     if accepted:
-        return f"{side}, which it accepts"
+        return f"{side}, which the study accepts"
     refused = beyond[-1].range >= refused_within
-    return f"{side}; a run refuses them" if refused else f"{side}; a run does not know, and releases them"
+    return (
+        f"{side}; then a run is refused" if refused else f"{side}; a run does not check it, and releases them"
+    )
 
 
 def _within(table: Table) -> float:

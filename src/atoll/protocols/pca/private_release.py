@@ -23,16 +23,15 @@ from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Chosen, Matrix
 from atoll.data.statistics import raise_for_missing
-from atoll.errors import ParameterError, StudyError
+from atoll.errors import ParameterError
 from atoll.fixedpoint import Limbs
 from atoll.network import Network, Record
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid, noise_statement, pairs
-from atoll.privacy.accountant import Spent, in_words
-from atoll.privacy.mechanisms import Cost, Crowd
-from atoll.privacy.sensitivity import Neighbours
+from atoll.privacy.mechanisms import Cost
 from atoll.protocols.base import Disclosure
 from atoll.protocols.booking import Booking, refuse_few_colluders
+from atoll.protocols.noise_shares import check_sum, crowd_of, noise_words, promise
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_pairs
 from atoll.protocols.pca.decompose import choose_k, deterministic_signs
@@ -67,7 +66,7 @@ def plan_of(study: Study, asked: Privacy, owners: int, features: int) -> dp.Plan
         delta=asked.delta,
         neighbours=asked.neighbours,
         rows=asked.rows,
-        crowd=_crowd(study, asked, owners),
+        crowd=crowd_of(study, asked, owners),
         assume_centered=asked.assume_centered,
         centre=asked.centre,
         padded=asked.padded,
@@ -92,51 +91,12 @@ def _row_norm(asked: Privacy) -> float:
     return asked.row_norm
 
 
-def _crowd(study: Study, asked: Privacy, owners: int) -> Crowd:
-    dropouts = secure_sums.may_leave(study)
-    if asked.colluders < 1:
-        raise ParameterError(
-            f"colluders={asked.colluders}: owners see the result, so at least 1 must be assumed to use "
-            "its own noise share against the others",
-            hint="colluders=1 or more",
-            option="colluders",
-        )
-    # Local noise is noise for the case that all others collude: every owner adds the whole of it.
-    return Crowd(owners, owners - 1 - dropouts if asked.noise == "local" else asked.colluders, dropouts)
-
-
 def check(study: Study, asked: Privacy, owners: int, *, adder_apart: bool = False) -> None:
     """Refuse what cannot be private, before anybody approves the study."""
     plan = plan_of(study, asked, owners, features=2)
     for stage in plan.stages:
         _ = stage.noise.size  # a stage whose noise the grid cannot hold refuses here
-    _check_coalition(study, plan.crowd, adder_apart=adder_apart)
-    inexact = secure_sums.chosen(study).inexact
-    if inexact is not None:
-        raise StudyError(inexact.words, hint=inexact.hint, path=("sum", inexact.option))
-
-
-def _check_coalition(study: Study, crowd: Crowd, *, adder_apart: bool) -> None:
-    """A coalition that the noise is made for must see sums only: a single input carries one share of it."""
-    method = secure_sums.chosen(study)
-    most = method.withstands(crowd.owners, secure_sums.options(study), adder_apart=adder_apart)
-    if crowd.colluders > most and crowd.honest > 1:
-        raise StudyError(
-            f"the noise is for {crowd.colluders} colluding owner(s), the secure sum withstands {most}: with "
-            "whoever opens the sum they would see single inputs, each with only a part of the noise",
-            hint=f"secure_sum = {secure_sums.listed(_withstanding(crowd))}, fewer colluders, or "
-            "noise = 'local'",
-            path=("study", "secure_sum"),
-        )
-
-
-def _withstanding(crowd: Crowd) -> list[str]:
-    """The secure sums that the crowd's colluders do not open, with the options they have by default."""
-    return [
-        name
-        for name, method in secure_sums.METHODS.items()
-        if method.withstands(crowd.owners, method.options_type(), adder_apart=False) >= crowd.colluders
-    ]
+    check_sum(study, plan.crowd, adder_apart=adder_apart)
 
 
 def costs(study: Study, asked: Privacy, owners: int) -> dict[str, Cost]:
@@ -146,7 +106,7 @@ def costs(study: Study, asked: Privacy, owners: int) -> dict[str, Cost]:
 
 def booking(study: Study, asked: Privacy, owners: int, own: Own, record: Record) -> Booking:
     """The owner's ledger during this run; refuses what the owner does not allow."""
-    refuse_few_colluders(own, _crowd(study, asked, owners).colluders)
+    refuse_few_colluders(own, crowd_of(study, asked, owners).colluders)
     return Booking(study, own, record, costs(study, asked, owners), asked.neighbours)
 
 
@@ -359,14 +319,9 @@ def checked(table: Chosen) -> Chosen:
 def guarantee(study: Study, asked: Privacy, owners: int, reach: str = "") -> list[str]:
     """What the noise promises, for the review; ``reach`` says where rows are cut, if not at the row norm."""
     plan = plan_of(study, asked, owners, features=2)
-    crowd = plan.crowd
-    missing = f" and {crowd.dropouts} missing" if crowd.dropouts else ""
     return [
         *promise([stage.cost for stage in plan.stages], asked.delta, asked.neighbours),
-        (
-            f"noise: {_noise_words(asked)}; it suffices with {crowd.colluders} of {crowd.owners} owners "
-            f"colluding{missing}, and its variance is {crowd.variance_factor():.3g} times a trusted curator's"
-        ),
+        noise_words(asked, plan.crowd),
         *_rows_words(asked, reach),
         (
             "it presumes clean tables: one with a missing or infinite value, or with "
@@ -374,28 +329,6 @@ def guarantee(study: Study, asked: Privacy, owners: int, reach: str = "") -> lis
             "and that alone tells the others that the island has such a table"
         ),
     ]
-
-
-def promise(costs: Sequence[Cost], delta: float | None, neighbours: Neighbours) -> list[str]:
-    """What releases of these costs mean for one row, for the person who signs."""
-    epsilon = Spent.of(costs).epsilon(delta)
-    protected = (
-        "whether any one row is in the data at all (neighbours: add-remove)"
-        if neighbours == "add-remove"
-        else "the content of any one row, not the number of rows (neighbours: replace)"
-    )
-    kind = f", delta {delta:g}" if delta is not None else " (pure)"
-    return [
-        f"epsilon {epsilon:.4g}{kind}: {in_words(epsilon, delta, neighbours)}",
-        f"protected: {protected}",
-    ]
-
-
-def _noise_words(asked: Privacy) -> str:
-    kind = "discrete Laplace" if asked.delta is None else "discrete Gaussian"
-    if asked.noise == "local":
-        return f"{kind}, the whole of it from every owner"
-    return f"{kind}, a share from every owner, so that nobody knows the total"
 
 
 def _rows_words(asked: Privacy, reach: str) -> list[str]:

@@ -52,6 +52,7 @@ from atoll.privacy.mechanisms import (
 from atoll.protocols import checked, handshake
 from atoll.protocols.base import Disclosure, Learned, PrivacyTerms, Protocol, learned
 from atoll.protocols.booking import Booking, refuse_ledger
+from atoll.protocols.noise_shares import promise
 from atoll.protocols.own import Own
 from atoll.protocols.pca import private_release as private
 from atoll.protocols.pca.decompose import check_components, deterministic_signs
@@ -316,7 +317,7 @@ def _terms_words(p: PrivateLocalParameters) -> list[str]:
     if p.calibration == "paper":
         return [_guarantee(p)]
     return [
-        *private.promise(list(costs(p).values()), p.delta, p.privacy.neighbours),
+        *promise(list(costs(p).values()), p.delta, p.privacy.neighbours),
         "noise: discrete Gaussian, the whole of it from every owner; it suffices whoever colludes",
         f"components and variances are of {_row_words(p)}, not centred",
     ]

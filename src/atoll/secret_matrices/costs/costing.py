@@ -101,6 +101,7 @@ class Costing:
     def encrypt(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
         """Providers encrypt their shares of a left matrix."""
         seconds = self._ring(ring).encrypt.seconds(y.left_polys, y.rows * y.inner)
+        seconds += self.rates.python.fresh_byte * y.left_polys * ring.poly_size
         self.effort.provider(seconds + self.rates.python.step, width=y.left_polys, who=who)
         self._touch(y.left_polys * ring.poly_size, who)
 
@@ -127,7 +128,8 @@ class Costing:
             encoded = rates.public.seconds(polys, y.rows * y.inner)
             seconds += encoded
             self.effort.provider(encoded, width=polys, who=carrier)
-        self.effort.coordinator(seconds + self.rates.python.step, width=polys)
+        fresh = self.rates.python.fresh_byte * polys * ring.poly_size
+        self.effort.coordinator(seconds + fresh + self.rates.python.step, width=polys)
         self.coordinator_memory.touch((parts + 1) * polys * ring.poly_size + words_size(ring, polys))
 
     def read(self, ring: Ring, y: Layout, who: Sequence[int]) -> list[Allocation]:
@@ -140,7 +142,7 @@ class Costing:
         step, polys = self.rates.python.step, y.right_polys
         if streamed_right(ring, y):
             return self._those(step, 1, who, 8 * y.inner * y.cols)
-        seconds = self._ring(ring).encode.seconds(polys, y.inner * y.cols)
+        seconds = self._ring(ring).encode.seconds(polys, y.right_entries)
         return self._those(seconds + step, polys, who, words_size(ring, polys))
 
     def multiply(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
@@ -155,6 +157,7 @@ class Costing:
         """An encryption of zero for every output, packed."""
         ring, y = widths.ring, widths.layouts[0]
         seconds = self._ring(ring).zero.seconds(y.out_polys, y.rows * y.cols) + self.rates.python.step
+        seconds += self.rates.python.fresh_byte * y.out_polys * ring.poly_size
         self._those(seconds, y.out_polys, who)
         self._touch(words_size(ring, 2 * y.out_polys) + y.out_polys * ring.poly_size, who)
 
@@ -178,7 +181,11 @@ class Costing:
         ring, y = widths.ring, widths.layouts[0]
         rates = self._ring(ring)
         each = rates.add.seconds(y.out_polys, y.rows * y.cols)
-        self.effort.coordinator(each * senders, width=y.out_polys)
+        # The sum and its second halves lie in memory of their own.
+        fresh = self.rates.python.fresh_byte * (
+            words_size(ring, y.out_polys) + y.out_polys * ring.poly_size + 8 * ring.limbs * y.rows * y.cols
+        )
+        self.effort.coordinator(each * senders + fresh, width=y.out_polys)
         self.effort.coordinator(rates.second * y.out_polys + self.rates.python.step, width=y.out_polys)
         message = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
         self.coordinator_memory.touch(senders * message)
@@ -212,7 +219,7 @@ class Costing:
     def combine(self, entries: int, terms: int, identity: bool) -> None:
         """A linear combination of shares."""
         p = self.rates.python
-        self.effort.everybody(p.combine * entries * terms, alone=False)
+        self.effort.everybody(p.linear + p.combine * entries * terms, alone=False)
         if identity:
             self.effort.coordinator(entries * (p.to_integers + p.from_integers), alone=True)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +32,8 @@ TOPIC = 100
 """Of what names a comparison, and its digest."""
 _SEED = 32
 COORDINATOR = "coordinator"
+
+T = TypeVar("T")
 
 
 class Counted(Machine):
@@ -157,7 +159,7 @@ class Counted(Machine):
         self.costing.own(shape[0] * shape[1], fraction + bits, self._indices(holders))
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
-    async def products(self, jobs: Sequence[Job]) -> list[Shared]:
+    async def _one_round(self, jobs: Sequence[Job]) -> list[Shared]:
         groups = [concerned(frozenset(self.providers), job) for job in jobs]
         all_widths = [
             widths_for(len(group), job, precisions=self.precisions)
@@ -379,3 +381,13 @@ class Counted(Machine):
         if to:
             self.costing.added_up(x.shape[0] * x.shape[1], self.n_providers, at_provider=True)
         return None
+
+
+def at_once(steps: Coroutine[Any, Any, T]) -> T:
+    """Steps on a machine that counts: they wait for nobody, so no event loop is needed. The caller may be in
+    one, as a notebook and a node are."""
+    try:
+        steps.send(None)
+    except StopIteration as end:
+        return cast("T", end.value)
+    raise AssertionError("a counted step waits for something")

@@ -95,6 +95,10 @@ class PythonRates(msgspec.Struct, frozen=True):
     hash_byte: float
     fingerprint_byte: float
     """Both fingerprints of one byte of a message."""
+    fresh_byte: float
+    """Touching one byte of memory for the first time: the system clears it."""
+    linear: float
+    """One linear step on shares, however small."""
     step: float
     """Handing one step to a thread and back."""
     keys: float
@@ -115,7 +119,7 @@ class Rates(msgspec.Struct, frozen=True):
 Tables = dict[str, Rates]
 """One for each path."""
 
-VERSION = 2
+VERSION = 3
 """Of the file; it changes with the steps and rings that rates are measured of."""
 
 

@@ -45,9 +45,9 @@ def named(island: str, columns: Sequence[str]) -> Iterator[None]:
         if error.entry is None:
             raise
         raise RangeOverflow(
-            f"column {_column(error.entry, columns)!r}: the joint mean is so far from the rows of {island} "
-            "that their squared deviations are outside the fixed-point range; the values of some other "
-            "island are far larger",
+            f"column {_column(error.entry, columns)!r}: the rows of {island} are so far from the joint mean "
+            "that their squared deviations are outside the fixed-point range; in this column islands hold "
+            "values of very different size",
             hint=_HINT,
         ) from None
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
-from atoll.data.island import Matrix
+from atoll.data.island import Chosen, Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
 from atoll.errors import ParameterError, StudyError
 from atoll.fixedpoint import Limbs
@@ -145,10 +145,10 @@ def transfer_matrix(
     return decompose(C / np.outer(scale, scale), n, p.n_components), scale
 
 
-def project(X: Matrix, mean: Matrix, components: Matrix, scale: Matrix | None) -> Matrix:
+def project(table: Chosen, mean: Matrix, components: Matrix, scale: Matrix | None) -> Matrix:
     """X'_i = X_i T, rows centred on the joint mean."""  # Alg 2, l.9
     weights = components if scale is None else components / scale
-    return (X - mean) @ weights.T
+    return np.vstack([(X - mean) @ weights.T for X in table.blocks()])
 
 
 # ---- roles ----
@@ -192,9 +192,7 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
         columns = agreed.names if agreed.named else None
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
         for consumer_address in _score_receivers(study):
-            scores = await net.compute(
-                project, table.whole(), joint.mean, T.components, T.scale
-            )  # Alg 2, l.9
+            scores = await net.compute(project, table, joint.mean, T.components, T.scale)  # Alg 2, l.9
             await net.send(consumer_address, labelled(scores, island, p.label, p.row_ids))
     if study.releases("explained_variance", net.me):
         variances = await net.receive(Variances, server)
@@ -326,7 +324,7 @@ def learns(study: Study) -> list[Disclosure]:
     ]
     if any(_needs_transfer(study, address) for address in study.who(PROVIDER)):
         told = tuple(address.party for address in study.who(PROVIDER) if _needs_transfer(study, address))
-        words = "the components T" + _and_scale(study)
+        words = "the components" + _and_scale(study)
         said.append(Disclosure(PROVIDER, words, (Transfer,), ("components", "scale"), told))
     for role in (PROVIDER, CONSUMER):
         if any(a.role == role for a in study.receivers("explained_variance")):

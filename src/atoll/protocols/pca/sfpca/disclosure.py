@@ -17,6 +17,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     SFPCAParameters,
     small_rows,
 )
+from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices import messages as machine
@@ -125,7 +126,7 @@ def _range(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     what = f"of each column, {what}" if p.standardize else what
     return [
         Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
-        Disclosure(PROVIDER, f"{what} (give bounds to avoid it)", (messages.DataRange,)),
+        Disclosure(PROVIDER, f"{what} (not opened where the study gives bounds)", (messages.DataRange,)),
         Disclosure(COORDINATOR, what, method.to_receivers),
     ]
 
@@ -158,6 +159,13 @@ def spectrum_words(p: SFPCAParameters) -> str:
         f"{k + OVERSAMPLING} approximate eigenvalues (Ritz values), the leading ones of which are the "
         f"explained variances, {certified}"
     )
+    if p.recipe == OPENED_SKETCH:
+        ritz += (
+            f"; and {k + OVERSAMPLING} numbers more, the eigenvalues of the Gram matrix of the secret "
+            "sketch: all islands but one, if they work together, learn of each hidden direction a blurred "
+            "length, a few bits, because they know most of the sketch; with many islands that is enough to "
+            "confirm a guess of the covariance"
+        )
     if p.opens_all_eigenvalues is None:
         few = f"if the tables have up to {p.direct_limit} columns, {all_}{_because(p)}"
         return f"{few}; if they have more, {ritz}"

@@ -127,7 +127,7 @@ def _name(recipe: str) -> str:
 
 def _cost(course: Course) -> str:
     sent = course.run.machine.provider_bytes / 1e6
-    return f"{course.run.rounds} rounds, {sent:.0f} MB sent by each island, {course.apart:.2g} s apart"
+    return f"{course.run.rounds} rounds, {sent:.0f} MB sent by each island, {course.apart:.2g} s"
 
 
 def _reason(p: SFPCAParameters, k: int, m: int) -> str:
@@ -141,6 +141,8 @@ def _reason(p: SFPCAParameters, k: int, m: int) -> str:
     fewer = f"it opens {ritz} numbers of the spectrum where direct would open all {m}"
     if p.spectrum == "ritz":
         return f"{fewer}, which spectrum = 'ritz' forbids"
+    if ritz == m:
+        return f"it is exact, and opens what strict would open as well: all {m} eigenvalues"
     if direct_shows_no_more(k, m):
         return f"it opens all {m} eigenvalues where strict would open {ritz}, and is exact"
     if m <= p.direct_limit:
@@ -160,5 +162,5 @@ def _assumed(given: Circumstances, rows: Sequence[int], rates: Rates) -> list[st
         known,
         f"links of {1000 * given.latency:g} ms and {speed} between every two parties",
         f"machines of {rates.cores} cores; speeds: {rates.origin}",
-        "the first result is accepted; bytes depend a little on the scale of the data",
+        "no second try is needed; bytes depend a little on the scale of the data",
     ]

@@ -11,6 +11,7 @@ import msgspec
 from atoll.errors import ParameterError, StudyError, one_of
 from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
+from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.protocols.private_options import PrivateParameters
 from atoll.secret_matrices.machine import EVERY_PRECISION, Precision
@@ -21,7 +22,7 @@ LATER = "sfpca-later"
 """The protocol of a later step on shares that were kept."""
 VERTICAL = "vertical"
 """The partition in which islands hold columns of the same rows."""
-RECIPES = ("auto", "strict", "direct", "fast", "accurate")
+RECIPES = ("auto", "strict", "direct", "fast", "accurate", OPENED_SKETCH)
 PRIVATE_RECIPES = ("auto", "direct")
 DIRECT_MARGIN = 40
 """Up to k + 40 columns, strict would open nearly as many numbers as there are eigenvalues."""
@@ -104,7 +105,7 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     @property
     def retries(self) -> bool:
         """Whether a second, more accurate run may follow a refused one."""
-        iterates = self.recipe in ("strict", "fast", "auto") and not self.opens_all_eigenvalues
+        iterates = self.recipe in ("strict", "fast", "auto", OPENED_SKETCH) and not self.opens_all_eigenvalues
         return self.retry and self.epsilon is None and iterates
 
     @property
@@ -211,6 +212,10 @@ def small_islands(rows: Mapping[str, int], k: int) -> str | None:
     return f"{small}: fewer than {least} rows; the opened spectrum may then say much about them"
 
 
+MAX_SKETCHING = 7
+"""Of so many islands, all but one learn less than a bit of each eigenvector from an opened sketch."""
+
+
 def check(study: Study) -> None:
     """What the study's types cannot say."""
     p = study.read_parameters(SFPCAParameters)
@@ -226,6 +231,13 @@ def check(study: Study) -> None:
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
         )
     _check_spectrum(p)
+    if p.recipe == OPENED_SKETCH and len(study.who("provider")) > MAX_SKETCHING:
+        raise StudyError(
+            f"recipe={OPENED_SKETCH!r} is for up to {MAX_SKETCHING} islands: of more, all but one could "
+            "confirm a guess of the covariance",
+            hint='recipe = "auto"',
+            path=("parameters", "recipe"),
+        )
     if p.standardize:
         _check_standardised(study)
     if len(study.who("provider")) > MAX_PROVIDERS:
@@ -249,6 +261,12 @@ def _check_spectrum(p: SFPCAParameters) -> None:
         what = what if p.epsilon is None else "an epsilon (noisy ones)"
         raise StudyError(
             f"spectrum='ritz' forbids opening all eigenvalues, which {what} does",
+            hint="leave one of the two out",
+            path=("parameters", "spectrum"),
+        )
+    if p.spectrum == "ritz" and p.recipe == OPENED_SKETCH:
+        raise StudyError(
+            f"spectrum='ritz' allows Ritz values only, recipe={OPENED_SKETCH!r} opens more",
             hint="leave one of the two out",
             path=("parameters", "spectrum"),
         )

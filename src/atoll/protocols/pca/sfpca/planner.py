@@ -7,9 +7,7 @@ nobody states them beforehand, typical ones are assumed.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from math import ceil, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +28,13 @@ from atoll.protocols.pca.sfpca.parameters import (
 from atoll.protocols.pca.sfpca.private import Noisy
 from atoll.protocols.pca.sfpca.ranges import LEVELS
 from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
+from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs
 from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.protocols.pca.sfpca.scores import for_rows, score_owners
 from atoll.secret_matrices.costs.costing import Costing
-from atoll.secret_matrices.costs.counted import COORDINATOR, Counted
+from atoll.secret_matrices.costs.counted import COORDINATOR, Counted, at_once
 from atoll.study.model import Study
 
 _ROWS, _VALUES = 1 << 14, 1 << 24
@@ -84,7 +83,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
     if p.standardize:
-        total = d / 2.0 ** ceil(log2(d))  # no column is constant
+        total = float(d)  # no column is constant
     machine = Counted([str(a) for a in providers], total, costing)
     names = 20 * d
     machine.gathered(names)
@@ -98,10 +97,10 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
     keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
-    asyncio.run(machine.set_up(precisions_of(recipe, study.partition)))
+    at_once(machine.set_up(precisions_of(recipe, study.partition)))
     _count_draws(machine, recipe, k, d)
     inputs = _inputs(study, machine, d, tuple(rows))
-    found = asyncio.run(steps.find(machine, inputs, k, recipe, noisy))
+    found = at_once(steps.find(machine, inputs, k, recipe, noisy))
     return CountedRun(machine, _count_outputs(study, machine, found, shape))
 
 
@@ -134,7 +133,8 @@ def _count_draws(machine: Counted, recipe: str, k: int, d: int) -> None:
     size = d if recipe == "direct" else min(k + OVERSAMPLING, d)
     if recipe != "direct":
         machine.costing.gaussians(size * d)
-    machine.costing.rotation(size)
+    for _ in range(2 if recipe == OPENED_SKETCH else 1):
+        machine.costing.rotation(size)
 
 
 def _count_range(study: Study, machine: Counted, columns: int) -> None:
@@ -183,8 +183,8 @@ def _count_outputs(study: Study, machine: Counted, found: Any, shape: Shape) -> 
     if any(sent.values()):
         machine.deepest = max(machine.deepest, machine.coordinator_depth + 1)
     receivers = frozenset(_name(a) for a in study.receivers("components"))
-    asyncio.run(steps.release(machine, found, receivers))
-    asyncio.run(_count_scores(study, machine, found, shape))
+    at_once(steps.release(machine, found, receivers))
+    at_once(_count_scores(study, machine, found, shape))
     machine.check(last=True)
     return max(machine.deepest, machine.depth)
 

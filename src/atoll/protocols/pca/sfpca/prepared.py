@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from atoll.data.island import Chosen
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca import schema
@@ -12,11 +14,12 @@ from atoll.protocols.pca.sfpca.ranges import Range
 from atoll.protocols.pca.sfpca.recipes.columns import Deviations, Split, own_columns
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION
 from atoll.protocols.pca.sfpca.recipes.moments import (
+    QUICK_ROWS,
     Moments,
     RowTable,
     exact_moments,
     on_grid,
-    quick_moments,
+    quick_moments_of,
     row_moments,
     total_moments,
 )
@@ -24,8 +27,8 @@ from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
 from atoll.study.address import Address
 from atoll.study.model import Study
 
-# Exact sums are added up as Python integers, once for each piece.
-_EXACT_ROWS, _QUICK_ROWS = 4096, 512
+_EXACT_ROWS = 4096
+"""Exact sums are added up as Python integers, once for so many rows."""
 
 
 class Public(NamedTuple):
@@ -70,9 +73,11 @@ def own_sums(table: Chosen, public: Public, own: slice, exact: bool) -> OwnSums:
 
 def own_moments(table: Chosen, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
     """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
-    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (quick_moments, _QUICK_ROWS)
-    if keep_rows:
-        of_piece = row_moments
+    if not exact and not keep_rows:
+        room = np.empty((QUICK_ROWS, len(table.columns)), np.int64)
+        tables = (RowTable(X, range_.centre, range_.exponent) for X in table.blocks(QUICK_ROWS))
+        return quick_moments_of(rows.on(DATA_FRACTION, room) for rows in tables)
+    of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (row_moments, QUICK_ROWS)
     parts = (of_piece(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION)) for X in table.blocks(step))
     # Few rows of many columns are multiplied as they are.
     rows = RowTable(table.whole(), range_.centre, range_.exponent) if keep_rows else None

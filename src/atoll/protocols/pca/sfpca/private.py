@@ -41,6 +41,7 @@ from atoll.protocols.pca.sfpca.recipes.direct import (
     ROTATION_FRACTION,
     Found,
     Inputs,
+    joint_rotation,
     rotated_and_opened,
 )
 from atoll.protocols.pca.sfpca.recipes.moments import Moments
@@ -151,7 +152,8 @@ async def private_direct(machine: Machine, inputs: Inputs, k: int, noisy: Noisy)
     if own is not None:
         point = np.array([[(int(v) << (ROTATION_FRACTION - DATA_FRACTION)) // inputs.n] for v in own.u])
     mean = machine.private(None, point, (m, 1), ROTATION_FRACTION, 1)
-    values, W, offset = await rotated_and_opened(machine, inputs, C, mean, k)
+    rotations = machine.beside(joint_rotation(machine, inputs, m))
+    values, W, offset = await rotated_and_opened(machine, rotations, C, mean, k)
     total = float(values.sum()) * noisy.unit
     return Found(W, offset, 1.0, values * noisy.unit, total, of_spectrum(values, k))
 

@@ -59,9 +59,9 @@ async def receive_counts(net: Network, study: Study, own: int, columns: JoinedCo
         raise refuse(coordinator, f"no rows for {providers[rows.index(0)].party}")
     if columns.widths:
         check_common_rows(providers, rows)
-    await compare(
-        net, "the columns and rows", (columns.names, columns.widths, columns.named, rows), providers
-    )
+    # The order too: told its own each, islands of two alignments would put rows of other people side by side.
+    told = (columns.names, columns.widths, columns.named, columns.order, rows)
+    await compare(net, "the columns and rows", told, providers)
     return rows
 
 

@@ -3,6 +3,7 @@
 - :mod:`moments`: a party's own sums, as integers; :mod:`columns`: the same where a party owns columns
 - :mod:`certificate`: how accurate a result is; :mod:`correlation`: standardised columns
 - :mod:`direct`: rotate the encrypted covariance and open it
-- :mod:`covariance`, :mod:`rows`, :mod:`vertical`: products with the covariance, as parties hold the table
+- :mod:`covariance`, :mod:`scaled`, :mod:`rows`, :mod:`vertical`: products with the covariance, as parties
+  hold the table
 - :mod:`strict`: power iterations on an encrypted sketch
 """

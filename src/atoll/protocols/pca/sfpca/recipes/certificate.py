@@ -28,8 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from atoll.errors import CertificateRefused
-from atoll.secret_matrices.machine import Floats, Machine, Shared
-from atoll.secret_matrices.polynomials import schedule
+from atoll.secret_matrices.machine import Floats, Job, Machine, Shared
 
 TOLERANCE = 0.014
 DEFECT_TOLERANCE = 0.03
@@ -43,6 +42,8 @@ _OUT_FRACTION = 30
 _WEIGHTED_BITS = 39
 # Weights beyond this mean gaps that no run resolves: the certificate then fails by itself.
 _WEIGHT_LIMIT = 2.0**36
+LEAST_VALUE = 2.0**-30
+"""Ritz values from here on, of a trace of one, are certified: smaller ones drown in rounding."""
 
 
 class PublicTerms(NamedTuple):
@@ -52,7 +53,8 @@ class PublicTerms(NamedTuple):
     n_providers: int
     gram_fraction: int
     iterations: int
-    schedule: str
+    range_log2: float
+    """Of the singular values of the sketch that are orthonormalised."""
     row_error: float = 0.0
     """Where rows are rounded rather than Gram matrices: a bound on the norm of all errors."""
 
@@ -66,10 +68,7 @@ class Certificate(NamedTuple):
     def check(self) -> None:
         """Refuse a result that the bound does not vouch for."""
         if not self.bound < 1:  # what any two directions keep says nothing
-            raise CertificateRefused(
-                "the result cannot be certified: the data have fewer components, or some of equal variance",
-                hint="choose another n_components, recipe='accurate' or recipe='direct'",
-            )
+            raise _nothing_certified()
         if not self.bound <= TOLERANCE:
             raise CertificateRefused(
                 f"the components are certified to {self.bound:.2g} only, {TOLERANCE} is asked for",
@@ -90,21 +89,46 @@ def of_spectrum(values: Floats, k: int) -> Certificate:
     return Certificate(min(bound, 1.0), 0.0)
 
 
-async def certify(
+def _nothing_certified() -> CertificateRefused:
+    return CertificateRefused(
+        "the result cannot be certified: the data have fewer components, or some of equal variance",
+        hint="choose another n_components, recipe='accurate' or recipe='direct'",
+    )
+
+
+class Weighed(NamedTuple):
+    """tau before it is opened: a product, what is added to it, and the public terms of the bound."""
+
+    job: Job
+    first: Shared
+    public: float
+
+    async def opened(self, machine: Machine, squares: Shared) -> Certificate:
+        """Open tau, and add what is public."""
+        total = machine.combine([(1.0, squares), (1.0, self.first)], bits=squares.bits + 1)
+        # Every party adds noise; together they stay below 2^-15.
+        smudge = _OUT_FRACTION - _SMUDGE_BITS - machine.n_providers.bit_length()
+        tau = float((await machine.opened(total, smudge_bits=smudge))[0, 0])
+        # The noise may have hidden as much as its own width.
+        hidden = max(tau, 0.0) + 2.0**-_SMUDGE_BITS
+        return Certificate(sqrt(hidden + self.public), tau)
+
+
+async def weighed(
     machine: Machine,
     small: tuple[Shared, Shared, Shared],
     theta: Floats,
     U: Floats,
     k: int,
     public: PublicTerms,
-) -> Certificate:
-    """Open tau, and add what is public."""
+) -> Weighed:
+    """The certificate's product; refused where the spectrum alone says that nothing can be certified."""
     _, S, N = small
     rho = len(theta)
     half = min(k + (rho - k) // 2, rho - 1)
     mu = cut(theta, half, public)
-    if not theta[k - 1] > mu:
-        return Certificate(np.inf, np.inf)
+    if not theta[k - 1] > max(mu, LEAST_VALUE):
+        raise _nothing_certified()
     # One role's roundings for all: a share times another number than everybody's is noise.
     linear, squared, plain = np.split(
         await machine.same(np.concatenate([w.ravel() for w in weights(theta, mu, k, half + 1)])),
@@ -116,10 +140,7 @@ async def certify(
     defect = machine.plus_public(in_basis(machine, N, U, k), -np.eye(k, rho))
     first = weighted_trace(machine, R, linear)
     parts = [(R, squared.reshape(half + 1, rho)), (defect, np.repeat(plain[:, None], rho, axis=1))]
-    tau = await _opened_sum(machine, first, parts)
-    # The noise may have hidden as much as its own width.
-    hidden = max(tau, 0.0) + 2.0**-_SMUDGE_BITS
-    return Certificate(sqrt(hidden + rounding(theta, mu, k, public)), tau)
+    return Weighed(_sum_of_squares(machine, parts), first, rounding(theta, mu, k, public))
 
 
 def in_basis(machine: Machine, X: Shared, U: Floats, k: int) -> Shared:
@@ -137,7 +158,7 @@ def cut(theta: Floats, half: int, public: PublicTerms) -> float:
     rho = len(theta)
     if rho >= public.columns:
         return 0.0  # nothing is left out
-    smallest = 2.0 ** schedule(public.schedule).range_log2 * (sqrt(rho) + 8) / 0.25
+    smallest = 2.0**public.range_log2 * (sqrt(rho) + 8) / 0.25
     reached: float = smallest ** (1 / public.iterations)
     return max(0.0, float(theta[half]), min(1 - float(theta.sum()), reached))
 
@@ -200,8 +221,8 @@ def weighted_trace(machine: Machine, R: Shared, linear: Floats) -> Shared:
     return machine.combine([(1.0, trace)], fraction=_OUT_FRACTION, bits=_WEIGHTED_BITS + 5)
 
 
-async def _opened_sum(machine: Machine, first: Shared, parts: Sequence[tuple[Shared, Floats]]) -> float:
-    """first + the sum of weighted squares, by one product of a row with itself as a column."""
+def _sum_of_squares(machine: Machine, parts: Sequence[tuple[Shared, Floats]]) -> Job:
+    """The sum of weighted squares, by one product of a row with itself as a column."""
     row = machine.hstack(
         [
             machine.reshaped(
@@ -211,10 +232,4 @@ async def _opened_sum(machine: Machine, first: Shared, parts: Sequence[tuple[Sha
         ]
     )
     bits = 2 * _WEIGHTED_BITS + 12
-    squares = await machine.product(
-        (row, machine.transpose(row)), fraction=_OUT_FRACTION, bits=bits, name="tau"
-    )
-    total = machine.combine([(1.0, squares), (1.0, first)], bits=bits + 1)
-    # Every party adds noise; together they stay below 2^-15.
-    smudge = _OUT_FRACTION - _SMUDGE_BITS - machine.n_providers.bit_length()
-    return float((await machine.opened(total, smudge_bits=smudge))[0, 0])
+    return Job(((row, machine.transpose(row)),), _OUT_FRACTION, bits, "tau")

@@ -1,8 +1,9 @@
-"""Standardised columns: the correlation matrix as shares, while nobody sees a variance.
+"""Standardised columns: the correlation matrix R = D S D, while nobody sees a variance.
 
-The scatter matrix S of the centred rows is formed exactly, on shares. Its diagonal says the variances;
-D = diag(S)^(-1/2) is computed entry by entry under encryption, and R = D S D in two products whose
-right side, D, is diagonal and therefore cut into small squares. R is what both recipes then decompose.
+S is the scatter matrix of the centred rows. Its diagonal, formed exactly on shares, says the variances;
+D = diag(S)^(-1/2) is computed entry by entry under encryption. The direct recipe forms R on shares, every
+row times its own secret number, twice. The strict one never does: it multiplies its sketch with D, with
+everybody's own part of S, and with D again.
 
 Bounds (columns lie in [-1, 1]): S_jj <= 1 and S_jj d_j^2 <= 1 whatever the data, so by Cauchy-Schwarz
 |S_ij d_j| <= 1 and |R_ij| <= 1, constant columns included. Rounding moves an entry of R by less than
@@ -16,17 +17,19 @@ below 2e-13 cannot be told from a constant, in doubles neither, and counts as on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, isqrt, log2
+from math import ceil, log2
 from typing import NamedTuple
 
+import numpy as np
+
 from atoll.errors import ParameterError
-from atoll.secret_matrices.entrywise import ROOT_BITS, groups, inverse_roots
-from atoll.secret_matrices.machine import Job, Machine, Shared
-from atoll.secret_matrices.widths import widest_ring
+from atoll.secret_matrices.entrywise import ROOT_BITS, inverse_roots
+from atoll.secret_matrices.machine import Machine, Shared
 
 _MATRIX_FRACTION = 120
+_SCATTER_FRACTION = 144
+"""Of S where it is scaled: D, twice, makes 2^-104 of its rounding at most."""
 _ROOT_FRACTION = 88
 _RESULT_FRACTION = 60
 _TRACE_BITS = 44
@@ -35,32 +38,44 @@ _WHOLE = 2.0**-40
 
 
 class Standardised(NamedTuple):
-    """The columns' correlations, and what turns rows into standardised ones; all secret but ``varying``."""
+    """What turns rows into standardised ones; all secret but ``varying``."""
 
-    R: Shared
-    """The correlation matrix over 2^``halvings``: its trace is at most one."""
-    halvings: int
     varying: int
     """How many columns are not constant: the trace of the correlation matrix, opened."""
-    roots: tuple[Shared, ...]
-    """S_jj^(-1/2), as the diagonals of small squares."""
+    D: Shared
+    """S_jj^(-1/2), a column."""
     u: Shared
     """The columns' sums, in units of S^(1/2)."""
 
 
-async def standardised(machine: Machine, S: Shared, u: Shared) -> Standardised:
-    """D S D for the scatter matrix S of columns in [-1, 1]; opens how many columns vary."""
-    m = S.shape[0]
-    D = await inverse_roots(machine, machine.diagonal(S))
+async def standardised(machine: Machine, variances: Shared, u: Shared) -> Standardised:
+    """D from the diagonal of the scatter matrix S of columns in [-1, 1]; opens how many columns vary."""
+    m = variances.shape[0]
+    D, squares = await inverse_roots(machine, variances)
     D = replace(machine.combine([(1.0, D)], fraction=_ROOT_FRACTION, bits=ROOT_BITS), bits=ROOT_BITS)
-    roots = tuple(_square(machine, machine.part(D, cut, slice(None))) for cut in _cuts(m))
-    half = machine.transpose(await _scaled(machine, S, roots, _MATRIX_FRACTION, 1))
-    R = await _scaled(machine, half, roots, _MATRIX_FRACTION, 1)
-    halvings = ceil(log2(m))
-    R = R.times_power_of_two(-halvings)
-    smudge = _MATRIX_FRACTION - _TRACE_BITS - machine.n_providers.bit_length()
-    opened = await machine.opened(machine.trace(R, bits=1), smudge_bits=smudge)
-    return Standardised(R, halvings, _varying(float(opened[0, 0]) * 2.0**halvings), roots, u)
+    # The diagonal of R is S_jj d_j^2, which the roots come with.
+    trace = machine.times_public(np.ones((1, m)), squares, fraction=squares.fraction, bits=halvings(m) + 1)
+    smudge = squares.fraction - _TRACE_BITS - machine.n_providers.bit_length()
+    opened = await machine.opened(trace, smudge_bits=smudge)
+    return Standardised(_varying(float(opened[0, 0])), D, u)
+
+
+async def correlations(machine: Machine, S: Shared, D: Shared) -> Shared:
+    """D S D over 2^halvings: its trace is at most one."""
+    R = S
+    if S.fraction > _SCATTER_FRACTION:
+        R = machine.combine([(1.0, S)], fraction=_SCATTER_FRACTION, bits=S.bits)
+    for _ in range(2):
+        rows = machine.transpose(R)
+        R = await machine.product(
+            (D, rows), fraction=_MATRIX_FRACTION, bits=1, name="scaled rows", entrywise=True
+        )
+    return R.times_power_of_two(-halvings(S.shape[0]))
+
+
+def halvings(m: int) -> int:
+    """How often the number of columns is halved until it is at most one."""
+    return ceil(log2(m))
 
 
 def _varying(trace: float) -> int:
@@ -75,7 +90,14 @@ def _varying(trace: float) -> int:
 
 async def projection(machine: Machine, W: Shared, table: Standardised) -> tuple[Shared, Shared]:
     """W D, which turns rows into scores, and W D u."""
-    WD = await _scaled(machine, W, table.roots, _RESULT_FRACTION, ROOT_BITS + 1)
+    DW = await machine.product(
+        (table.D, machine.transpose(W)),
+        fraction=_RESULT_FRACTION,
+        bits=ROOT_BITS + 1,
+        name="scaled rows",
+        entrywise=True,
+    )
+    WD = machine.transpose(DW)
     # Rows of W have length one and entries of u are below one.
     offset = await machine.product(
         (WD, table.u), fraction=_RESULT_FRACTION, bits=score_bits(W.shape[1]), name="offset"
@@ -86,24 +108,3 @@ async def projection(machine: Machine, W: Shared, table: Standardised) -> tuple[
 def score_bits(m: int) -> int:
     """A bound on a standardised row or mean along a component: sqrt(m) of the largest entry, twice."""
     return ROOT_BITS + 2 + ceil(log2(m) / 2)
-
-
-def _square(machine: Machine, column: Shared) -> Shared:
-    norm = column.bits + ceil(log2(column.shape[0]) / 2)
-    return replace(machine.diag(column), norm_bits=norm)
-
-
-def _cuts(m: int) -> list[slice]:
-    """Columns of which a whole run, m x g, times its g x g square fills one polynomial."""
-    return groups(m, max(1, isqrt(widest_ring().degree // m)))
-
-
-async def _scaled(machine: Machine, X: Shared, roots: Sequence[Shared], fraction: int, bits: int) -> Shared:
-    """X D, every column times its own secret number."""
-    jobs, start = [], 0
-    for square in roots:
-        stop = start + square.shape[0]
-        left = machine.part(X, slice(None), slice(start, stop))
-        jobs.append(Job(((left, square),), fraction, bits, "scaled columns"))
-        start = stop
-    return machine.hstack(await machine.products(jobs))

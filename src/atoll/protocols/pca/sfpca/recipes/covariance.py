@@ -14,20 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.protocols.pca.sfpca.recipes.correlation import Standardised, standardised
+from atoll.protocols.pca.sfpca.recipes.correlation import Standardised
 from atoll.protocols.pca.sfpca.recipes.direct import (
     DATA_FRACTION,
     Inputs,
     check_variance,
-    column_sums,
-    scatter,
-    with_norm,
 )
 from atoll.protocols.pca.sfpca.recipes.moments import check_moments
 from atoll.secret_matrices.machine import Cut, Job, Machine, Shared
 from atoll.secret_matrices.widths import cut_for
 
 _TRACE_FRACTION = 96
+MEAN_DIGIT = (DATA_FRACTION + 10) // 2
+"""Bits of a digit of the mean: two of them are more than a double has."""
 _WORD_BITS = 62
 _DOUBLE_BITS = 51
 """Precision that sums of products in doubles have, with two to spare."""
@@ -42,12 +41,17 @@ class Policy(NamedTuple):
     sketch_fraction: int
     gram_fraction: int
     schedule: str
+    opens_sketch: bool = False
+    """Whether the sketch is orthonormalised by the spectrum of its Gram matrix, which is opened for it."""
 
 
+OPENED_SKETCH = "opened-sketch"
+"""The policy that opens more than Ritz values; never taken unless a study names it."""
 POLICIES = {
     "fast": Policy(2, 40, 24, "fast"),
     "default": Policy(3, 40, 24, "default"),
     "accurate": Policy(4, 50, 28, "accurate"),
+    OPENED_SKETCH: Policy(3, 40, 24, OPENED_SKETCH, opens_sketch=True),
 }
 
 
@@ -80,11 +84,16 @@ class Covariance(ABC):
         """P C / scale, at the policy's scale, every entry below two."""
 
     def mean(self, machine: Machine) -> Shared:
-        """The mean of every column, as a column, with a double's digits."""
+        """The mean of every column in two digits, the higher one first: a column of each."""
         own, m, n = self.inputs.moments, self.inputs.columns, self.inputs.n
-        values = None if own is None else np.array([[(int(v) << 10) // n] for v in own.u], dtype=object)
-        # DATA_FRACTION + 10 digits of a number below one.
-        return machine.private(None, values, (m, 1), DATA_FRACTION + 10, 1)
+        values: Any = None
+        if own is not None:
+            whole = np.array([(int(v) << 10) // n for v in own.u], dtype=object)
+            high = (whole + (1 << (MEAN_DIGIT - 1))) >> MEAN_DIGIT
+            values = np.stack([high, whole - (high << MEAN_DIGIT)], axis=1)
+        # Lower digits of all parties add up.
+        bits = max(1, ceil(log2(machine.n_providers)))
+        return machine.private(None, values, (m, 2), MEAN_DIGIT, bits)
 
 
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
@@ -182,29 +191,3 @@ def _fewer_digits(m: int, n_providers: int, mean_bits: int) -> int:
     A party's is at most half a unit of the higher digit in each column, and nothing makes them cancel.
     """
     return max(0, ceil(log2(m) / 2 + log2(n_providers)) - 1 - mean_bits)
-
-
-@dataclass(frozen=True)
-class CorrelationCovariance(Covariance):
-    """C of standardised columns, itself secret: shares of it are the right side of every product."""
-
-    C: Shared
-
-    async def times(self, machine: Machine, P: Shared) -> Shared:
-        """P C, one product: the columns are centred already."""
-        uses = self.policy.iterations + 1
-        job = Job(((P, self.C),), self.policy.sketch_fraction, 1, "P C", right_uses=uses)
-        return (await machine.products([job]))[0]
-
-
-async def correlation_covariance(machine: Machine, inputs: Inputs, policy: Policy) -> CorrelationCovariance:
-    """The correlation matrix over its trace, rounded like everybody's Gram matrices."""
-    check_moments(inputs.moments, DATA_FRACTION)
-    S, _ = await scatter(machine, inputs)
-    table = await standardised(machine, S, column_sums(machine, inputs))
-    check_variance(table.varying)
-    scale = table.varying * HEADROOM
-    R = table.R.times_power_of_two(table.halvings)
-    # One digit more than Gram matrices have makes up for the coordinator's share, which is rounded too.
-    C = machine.combine([(1 / scale, R)], fraction=policy.gram_fraction + 1, bits=1)
-    return CorrelationCovariance(inputs, policy, table.varying, with_norm(C, 0), standardised=table)

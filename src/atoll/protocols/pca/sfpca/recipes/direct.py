@@ -5,7 +5,6 @@ For few columns. Opened: all eigenvalues, total variance; components and offset 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, frexp, log2
 from typing import Any, NamedTuple
@@ -15,10 +14,16 @@ import numpy as np
 from atoll.errors import MessageError, ParameterError
 from atoll.protocols.pca.sfpca.recipes import columns
 from atoll.protocols.pca.sfpca.recipes.certificate import Certificate, of_spectrum
-from atoll.protocols.pca.sfpca.recipes.correlation import Standardised, standardised
+from atoll.protocols.pca.sfpca.recipes.correlation import (
+    Standardised,
+    correlations,
+    halvings,
+    standardised,
+)
 from atoll.protocols.pca.sfpca.recipes.moments import Moments, check_moments
+from atoll.randomness import derive
 from atoll.secret_matrices.coefficients import COEFFICIENT_BITS
-from atoll.secret_matrices.machine import Floats, Job, Machine, Shared
+from atoll.secret_matrices.machine import Beside, Floats, Job, Machine, Rounds, Shared
 from atoll.secret_matrices.rotations import rotation
 
 DATA_FRACTION = 60
@@ -79,21 +84,23 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
     if inputs.split is None:
         check_moments(inputs.moments, DATA_FRACTION)
+    rotations = machine.beside(joint_rotation(machine, inputs, inputs.columns))
     S, unit = await scatter(machine, inputs)
-    table = await standardised(machine, S, column_sums(machine, inputs)) if inputs.standardize else None
-    if table is None:
+    table = None
+    if not inputs.standardize:
         total = await _opened_trace(machine, S)
         u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
         mean: Shared | None = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
     else:
-        S, unit, mean = table.R, 2.0**table.halvings, None
+        table = await standardised(machine, machine.diagonal(S), column_sums(machine, inputs))
+        S, unit, mean = await correlations(machine, S, table.D), 2.0 ** halvings(inputs.columns), None
         total = table.varying / unit
     check_variance(total)
     exponent = -frexp(total)[1]
     if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
         check_variance(0.0)
     C = with_norm(at_fraction(machine, S.times_power_of_two(exponent), ROTATION_FRACTION, bits=1), 0)
-    values, W, offset = await rotated_and_opened(machine, inputs, C, mean, k)
+    values, W, offset = await rotated_and_opened(machine, rotations, C, mean, k)
     return Found(
         W,
         offset,
@@ -106,24 +113,24 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
 
 
 async def rotated_and_opened(
-    machine: Machine, inputs: Inputs, C: Shared, mean: Shared | None, k: int
+    machine: Machine, rotations: Beside[Shared], C: Shared, mean: Shared | None, k: int
 ) -> tuple[Floats, Shared, Shared | None]:
     """Eigenvalues of a symmetric C of Frobenius norm at most one; components, and components times mean.
 
     C may be indefinite; the entries of ``mean`` are below one.
     """
-    H = await joint_rotation(machine, inputs, inputs.columns)
+    H, m = await machine.finished(rotations), C.shape[0]
     wide = C if mean is None else machine.hstack([C, mean])
-    HC = await machine.product((H, wide), fraction=ROTATION_FRACTION, bits=_mean_bits(inputs), name="H C")
-    left = machine.part(HC, slice(None), slice(0, inputs.columns))
+    HC = await machine.product((H, wide), fraction=ROTATION_FRACTION, bits=_mean_bits(m), name="H C")
+    left = machine.part(HC, slice(None), slice(0, m))
     Z0 = await machine.product((left, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="Z")
-    Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, inputs.columns))
+    Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, m))
     values, U = await decomposed(machine, Z)
     top, offset = U.T[:k], None
     W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
     if mean is not None:
         Hu = machine.part(HC, slice(None), slice(-1, None))
-        offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(inputs))
+        offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(m))
     return values, W, offset
 
 
@@ -185,25 +192,21 @@ def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Sh
     return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
-async def joint_rotation(machine: Machine, inputs: Inputs, size: int) -> Shared:
-    """The product of everybody's secret rotation: uniform if one of them is."""
+def joint_rotation(machine: Machine, inputs: Inputs, size: int, use: str = "") -> Rounds[Shared]:
+    """The product of everybody's secret rotation: uniform if one of them is. One for each ``use``."""
     norm = ceil(log2(size) / 2)
     level = []
     for owner in inputs.providers:
         own: Any = None
         if inputs.rotation_seed is not None and owner in inputs.mine:
-            own = rotation(inputs.rotation_seed, size, ROTATION_FRACTION)
+            seed = derive(inputs.rotation_seed, "rotation", use) if use else inputs.rotation_seed
+            own = rotation(seed, size, ROTATION_FRACTION)
         level.append(machine.private(owner, own, (size, size), ROTATION_FRACTION, 1, norm))
     while len(level) > 1:
-        level = await _next_level(machine, level, norm)
+        pairs = list(zip(level[::2], level[1::2], strict=False))
+        made = yield [Job((pair,), fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+        level = [with_norm(x, norm) for x in made] + level[2 * len(pairs) :]
     return level[0]
-
-
-async def _next_level(machine: Machine, level: Sequence[Shared], norm: int) -> list[Shared]:
-    pairs = list(zip(level[::2], level[1::2], strict=False))
-    jobs = [Job((pair,), fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
-    made = [with_norm(x, norm) for x in await machine.products(jobs)]
-    return made + list(level[2 * len(pairs) :])
 
 
 def with_norm(x: Shared, norm_bits: int) -> Shared:
@@ -225,6 +228,6 @@ def smudge_bits(machine: Machine, size: int) -> int:
     return SMUDGE_MARGIN + ceil(log2(roundings))
 
 
-def _mean_bits(inputs: Inputs) -> int:
+def _mean_bits(m: int) -> int:
     """A rotated mean is at most the length of a vector of entries below one."""
-    return 1 + ceil(log2(inputs.columns) / 2)
+    return 1 + ceil(log2(m) / 2)

@@ -14,6 +14,8 @@ from atoll.errors import RangeOverflow
 _DIGIT_BITS = 20
 _BLOCK_ROWS = 4096
 _PIECE_ROWS = 64
+QUICK_ROWS = 512
+"""Rows of one product in doubles."""
 
 
 class RowTable(NamedTuple):
@@ -26,9 +28,9 @@ class RowTable(NamedTuple):
     def __repr__(self) -> str:
         return f"RowTable({self.X.shape[0]} x {self.X.shape[1]})"
 
-    def on(self, fraction: int) -> npt.NDArray[np.int64]:
-        """The rows over their range as integers / 2^fraction, a block at a time."""
-        out = np.empty(self.X.shape, np.int64)
+    def on(self, fraction: int, room: npt.NDArray[np.int64] | None = None) -> npt.NDArray[np.int64]:
+        """The rows over their range as integers / 2^fraction, some at a time; in ``room`` if there is one."""
+        out = np.empty(self.X.shape, np.int64) if room is None else room[: len(self.X)]
         for start in range(0, len(out), _PIECE_ROWS):
             block = slice(start, start + _PIECE_ROWS)
             out[block] = on_grid(self.X[block] - self.centre, self.exponent, fraction)
@@ -79,12 +81,25 @@ def exact_moments(A: npt.NDArray[np.int64]) -> Moments:
 
 def quick_moments(A: npt.NDArray[np.int64]) -> Moments:
     """Exact sums and squares, second moments in doubles."""
-    u, squares = sums(A)
-    G = np.zeros((A.shape[1], A.shape[1]))
-    for start in range(0, len(A), _BLOCK_ROWS):
-        floats = A[start : start + _BLOCK_ROWS].astype(np.float64)
-        G += floats.T @ floats
-    return Moments(len(A), u, squares, G)
+    return quick_moments_of(A[start : start + QUICK_ROWS] for start in range(0, len(A), QUICK_ROWS))
+
+
+def quick_moments_of(blocks: Iterable[npt.NDArray[np.int64]]) -> Moments:
+    """The same of rows that come in blocks of up to ``QUICK_ROWS``; one may lie where the last one did.
+
+    Buffers are used again: touching fresh memory would take longer than adding up.
+    """
+    n, exact, floats, G, part = 0, _Sums(), np.empty(0), np.empty(0), np.empty(0)
+    for A in blocks:
+        if not n:
+            m = A.shape[1]
+            floats, G, part = np.empty((QUICK_ROWS, m)), np.zeros((m, m)), np.empty((m, m))
+        here = floats[: len(A)]
+        here[:] = A
+        G += np.dot(here.T, here, out=part)
+        exact.add(A)
+        n += len(A)
+    return Moments(n, exact.u, exact.squares, G)
 
 
 def row_moments(A: npt.NDArray[np.int64]) -> Moments:
@@ -94,15 +109,37 @@ def row_moments(A: npt.NDArray[np.int64]) -> Moments:
 
 def sums(A: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.object_], int]:
     """The sum of every column and the sum of all squares, exactly."""
-    u, squares = _zeros((A.shape[1],)), 0
-    for start in range(0, len(A), _BLOCK_ROWS):
-        digits = _digits(A[start : start + _BLOCK_ROWS])
-        for i, x in digits:
-            u += _integers(x.sum(axis=0)) << i
-            for j, y in digits:
-                columns = np.einsum("ij,ij->j", x, y)
-                squares += sum(map(int, columns)) << (i + j)
-    return u, squares
+    made = _Sums()
+    made.add(A)
+    return made.u, made.squares
+
+
+class _Sums:
+    """Running sums of columns and of all squares, exactly, a few rows at a time."""
+
+    def __init__(self) -> None:
+        self._columns = 0
+        self._by_place: dict[int, npt.NDArray[np.int64]] = {}
+        self.squares = 0
+
+    def add(self, A: npt.NDArray[np.int64]) -> None:
+        """Take in some rows."""
+        self._columns = A.shape[1]
+        for start in range(0, len(A), _PIECE_ROWS):
+            digits = _digits(A[start : start + _PIECE_ROWS])
+            for i, x in digits:
+                # Digits of 20 bits: 64 rows of squares, over all columns, are far below a word.
+                self._by_place[i] = self._by_place.get(i, 0) + x.sum(axis=0).astype(np.int64)
+                for j, y in digits:
+                    self.squares += int(np.einsum("ij,ij->j", x, y).astype(np.int64).sum()) << (i + j)
+
+    @property
+    def u(self) -> Any:
+        """The sums of the columns."""
+        total = _zeros((self._columns,))
+        for place, columns in self._by_place.items():
+            total += _integers(columns) << place
+        return total
 
 
 def total_moments(parts: Iterable[Moments]) -> Moments:
@@ -152,7 +189,7 @@ def _digits(A: npt.NDArray[np.int64]) -> list[tuple[int, npt.NDArray[np.float64]
     return digits
 
 
-def _integers(values: npt.NDArray[np.float64]) -> Any:
+def _integers(values: npt.NDArray[Any]) -> Any:
     out = np.empty(values.shape, dtype=object)
     out.ravel()[:] = [int(v) for v in values.ravel()]
     return out

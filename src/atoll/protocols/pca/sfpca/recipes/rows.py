@@ -31,6 +31,7 @@ from atoll.protocols.pca.sfpca.recipes import covariance as gram
 from atoll.protocols.pca.sfpca.recipes.columns import column_totals
 from atoll.protocols.pca.sfpca.recipes.covariance import Covariance, Policy, total_variance
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, check_variance
+from atoll.protocols.pca.sfpca.recipes.scaled import scaled_covariance
 from atoll.secret_matrices.coefficients import COEFFICIENT_BITS
 from atoll.secret_matrices.machine import Job, Machine, Shared
 from atoll.secret_matrices.widths import effort, with_one_left
@@ -98,7 +99,7 @@ class RowCovariance(Covariance):
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """The form that suits the numbers of rows; opens the total variance."""
     if inputs.standardize:
-        return await gram.correlation_covariance(machine, inputs, policy)
+        return await scaled_covariance(machine, inputs, policy)
     if not prefers_rows(inputs.sizes, inputs.columns):
         return await gram.covariance(machine, inputs, policy)
     total = await total_variance(machine, inputs)

@@ -40,6 +40,12 @@ def check_header(names: Sequence[str], source: str, island: str) -> None:
                     f"{island}: the name of column {place} of {source} is a number",
                     hint="names are sent to all parties: has the file no header line? Write one",
                 )
+    other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
+    if other is not None:
+        raise DataError(
+            f"{island}: {source} has one column only, and {other!r} in its name",
+            hint="values are separated by commas in .csv files and by tabs in .tsv files: save it so",
+        )
     for place, name in enumerate(names, 1):
         if not name.strip():
             raise DataError(

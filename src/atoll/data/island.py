@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.data.headers import check_header, warn_of_index, without_index
-from atoll.data.readers import READERS, Reader, reader_of
+from atoll.data.numbers import Matrix as Matrix
+from atoll.data.numbers import check_floats, cut, matrix, raw
+from atoll.data.readers import READERS, Reader, files_of, opened, reader_of
+from atoll.data.tables.arrays import ArrayTable
+from atoll.data.tables.base import NUMBERS, Column, Piece, Table, length
+from atoll.data.tables.frames import FrameTable
+from atoll.data.tables.sql import read_sql
+from atoll.data.tables.streams import speaks_arrow, streamed
 from atoll.errors import DataError, ParameterError, several
 from atoll.lazy import lazy
 
@@ -20,8 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = lazy("pandas")
-
-Matrix = npt.NDArray[np.float64]
 
 BLOCK_BYTES = 1 << 21
 """Of a block of rows, unless its reader asks for another size: a piece that fits the cache."""
@@ -37,11 +42,23 @@ class Island:
     """
 
     # No other attributes: a ledger that is put here instead of beside the island would book nothing.
-    __slots__ = ("_places", "_table", "capacity", "columns", "identity", "name", "named", "reader", "source")
+    __slots__ = (
+        "_origin",
+        "_places",
+        "_table",
+        "_whole",
+        "capacity",
+        "columns",
+        "identity",
+        "name",
+        "named",
+        "order",
+        "source",
+    )
 
     def __init__(
         self,
-        table: npt.NDArray[Any] | pd.DataFrame,
+        table: npt.NDArray[Any] | pd.DataFrame | Table,
         *,
         name: str = "island",
         columns: Sequence[str] | None = None,
@@ -53,26 +70,32 @@ class Island:
         self.identity = identity
         self.capacity = _checked_capacity(name, capacity)
         self.source = source
-        self.reader: Reader | None = None
-        self._table = table
+        self.order = ""
+        """The order of rows that an alignment gave, by its name; empty: the owner's own."""
+        self._origin: npt.NDArray[np.int64] | None = None
+        self._whole: Island | None = None
+        """What an alignment took the rows from, and where they stood there."""
+        self._table = _as_table(table)
         self.named = columns is not None
-        self.columns = (
-            tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(table.shape[1]))
-        )
+        width = len(self._table.columns)
+        self.columns = tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(width))
         self._check_names()
-        self._places = {column: place for place, column in enumerate(self.columns)}
+        # An index that a program wrote in the first place is no column.
+        self._places = {column: place for place, column in enumerate(self.columns, width - len(self.columns))}
 
     def __repr__(self) -> str:
         return f"<Island {self.name!r}: {self.n_rows} rows x {len(self.columns)} columns>"
 
     @property
     def n_rows(self) -> int:
-        return int(self._table.shape[0])
+        return self._table.n_rows
 
     @property
     def index(self) -> pd.Index[Any] | None:
-        """The rows' labels, where the owner handed in a frame."""
-        return self._table.index if isinstance(self._table, pd.DataFrame) and self.source is None else None
+        """The rows' labels, where the owner handed in a frame whose order no alignment gave."""
+        if self.order or self.source is not None or not isinstance(self._table, FrameTable):
+            return None
+        return self._table.frame.index
 
     # ---- making one ----
 
@@ -87,7 +110,7 @@ class Island:
         capacity: int | None = None,
     ) -> Island:
         """A two-dimensional array; columns are x0, x1, ... unless named."""
-        table = _as_table(array, name)
+        table = _two_dimensional(array, name)
         if columns is not None:
             columns = [str(column) for column in columns]
             if len(columns) != table.shape[1]:
@@ -104,19 +127,20 @@ class Island:
         identity: str | None = None,
         capacity: int | None = None,
     ) -> Island:
-        """A pandas or polars frame."""
-        if type(frame).__module__.split(".")[0] == "polars":
-            frame = frame.collect() if hasattr(frame, "collect") else frame
-            frame = pd.DataFrame({column: frame[column].to_numpy() for column in frame.columns})
-        if not isinstance(frame, pd.DataFrame):
-            raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame")
-        written = [str(column) for column in frame.columns]
+        """A pandas or polars frame (a lazy one is run once, batch by batch), or an Arrow table or reader."""
+        table = streamed(frame)
+        if table is None and not isinstance(frame, pd.DataFrame):
+            made = (
+                "to_pandas() makes one" if hasattr(frame, "to_pandas") else "pandas.DataFrame(...) makes one"
+            )
+            raise DataError(f"{name}: a {type(frame).__name__} is not a pandas or polars frame", hint=made)
+        table = FrameTable(frame) if table is None else table
+        written = table.columns
         columns = without_index(written)
         check_header(columns, "the frame", name)
         if len(columns) < len(written):
-            frame = frame.iloc[:, 1:]
             warn_of_index("the frame", name)
-        return cls(frame, name=name, columns=columns, identity=identity, capacity=capacity)
+        return cls(table, name=name, columns=columns, identity=identity, capacity=capacity)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
@@ -136,6 +160,26 @@ class Island:
         return cls._from_file(Path(path), READERS["npz"](), name, identity)
 
     @classmethod
+    def from_bed(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
+        """Genotypes of PLINK: .bed with .bim and .fam beside it (``pip install 'atoll[genomics]'``)."""
+        return cls._from_file(Path(path), READERS["bed"](), name, identity)
+
+    @classmethod
+    def from_h5ad(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
+        """Cells x genes of an anndata file, sparse or not (``pip install 'atoll[singlecell]'``)."""
+        return cls._from_file(Path(path), READERS["h5ad"](), name, identity)
+
+    @classmethod
+    def from_sql(cls, url: str, query: str, *, name: str = "island", identity: str | None = None) -> Island:
+        """What a query to SQLite or PostgreSQL answers (``pip install 'atoll[sql]'``), read once."""
+        try:
+            table = read_sql(url, query)
+        except DataError as error:
+            raise DataError(f"{name}: {error.message}", hint=error.hint) from None
+        check_header(table.columns, "the query", name)
+        return cls(table, name=name, columns=table.columns, identity=identity)
+
+    @classmethod
     def from_file(cls, path: str | Path, *, name: str | None = None, identity: str | None = None) -> Island:
         """A table file of any format that is known by the ending of its name."""
         path = Path(path)
@@ -144,31 +188,36 @@ class Island:
     @classmethod
     def _from_file(cls, path: Path, reader: Reader, name: str | None, identity: str | None) -> Island:
         name = name or path.stem
-        if not path.is_file():
+        files = files_of(path, name)
+        if not files[0].is_file():
             raise DataError(f"{name}: there is no file {path}", hint="paths are relative to the study file")
-        try:
-            frame = reader.read(path)
-        except Exception as error:  # each reader has its own exceptions
-            reason = str(error).split("\n", 1)[0]
-            raise DataError(f"{name}: {path.name} cannot be read: {reason}") from error
-        written = reader.names(path, frame)
-        columns = without_index(written)
-        check_header(columns, path.name, name)
-        if len(columns) < len(written):
-            frame = frame.iloc[:, 1:]
+        table = opened(files, reader, name)
+        columns = without_index(table.columns)
+        if len(columns) < len(table.columns):
             warn_of_index(path.name, name)
-        island = cls(frame, name=name, columns=columns, source=path, identity=identity)
-        island.reader = reader
-        return island
+        return cls(table, name=name, columns=columns, source=path, identity=identity)
 
     # ---- looking at it ----
+
+    def holds(self, column: str) -> str:
+        """What a column holds, as far as its type says."""
+        return self._table.holds(self._places[column])
+
+    def kind(self, column: str) -> str:
+        """A column's type, in the words of whatever holds it."""
+        return self._table.kind(self._places[column])
+
+    @property
+    def scratch_bytes(self) -> int:
+        """How much of it lies in a scratch file."""
+        return self._table.scratch_bytes
 
     def check_numbers(self, columns: Sequence[str]) -> None:
         """Refuse text in the named columns, with its place."""
         for column in columns:
-            values = self._column(column)
-            if values.dtype.kind not in "fiub":
-                self._as_floats(values, [column])
+            held = self.holds(column)
+            if held != NUMBERS:
+                check_floats(self, column, held)
 
     def blocks(self, columns: Sequence[str], rows: int | None = None) -> Iterator[Matrix]:
         """The named columns, in that order, as doubles: all rows, so many at a time.
@@ -176,17 +225,47 @@ class Island:
         The one way in which roles read rows. Text is refused by its place; missing and infinite values are
         refused later, in the pass that reads every block anyway. An empty table is one empty block.
         """
-        step = rows or max(1, BLOCK_BYTES // (8 * max(1, len(columns))))
-        whole = isinstance(self._table, np.ndarray) and tuple(columns) == self.columns
-        parts = [] if whole else [self._column(column) for column in columns]
-        for start in range(0, max(1, self.n_rows), step):
-            part = slice(start, start + step)
-            if whole:
-                yield self._as_floats(np.asarray(self._table)[part], columns, start)
-            else:
-                read = [self._as_floats(v[part], [c], start) for v, c in zip(parts, columns, strict=True)]
-                rows_here = len(range(*part.indices(self.n_rows)))
-                yield np.column_stack(read) if read else np.empty((rows_here, 0))
+        for block, _ in self.mixed(columns, (), rows):
+            yield block
+
+    def values_in_blocks(self, columns: Sequence[str], rows: int | None = None) -> Iterator[list[Column]]:
+        """The same as they are, numbers or not: one array for each column."""
+        for _, values in self.mixed((), columns, rows):
+            yield values
+
+    def mixed(
+        self, numbers: Sequence[str], others: Sequence[str], rows: int | None = None
+    ) -> Iterator[tuple[Matrix, list[Column]]]:
+        """Blocks of columns with numbers, and beside them the same rows of others as they are."""
+        step = rows or max(1, BLOCK_BYTES // (8 * max(1, len(numbers) + len(others))))
+        places = [self._places[column] for column in (*numbers, *others)]
+        start = 0
+        for parts in cut(self._pieces(places), step) if places else ():
+            block = matrix(self, parts, numbers, start)
+            yield block, [raw(parts, place) for place in range(len(numbers), len(places))]
+            start += sum(map(length, parts))
+        if not places or not self.n_rows:
+            for first in range(0, max(1, self.n_rows), step):
+                nothing = np.empty((min(step, self.n_rows - first), len(numbers)))
+                yield nothing, [np.empty(0) for _ in others]
+        elif start != self.n_rows:
+            raise DataError(
+                f"{self.name}: {self.n_rows} rows were announced and {start} read",
+                hint="the table changed while it was read: let whoever writes it finish, and start again",
+            )
+
+    def _pieces(self, places: Sequence[int]) -> Iterator[Piece]:
+        """As the table gives them; what goes wrong there names the island."""
+        try:
+            yield from self._table.pieces(places)
+        except DataError as error:
+            raise type(error)(f"{self.name}: {error.message}", hint=error.hint) from None
+        except Exception as error:  # each kind of table has its own exceptions
+            where = self.source.name if self.source is not None else "the table"
+            raise DataError(
+                f"{self.name}: {where} cannot be read any further ({type(error).__name__})",
+                hint="it is damaged, or whatever holds it went away; nothing more is sent",
+            ) from error
 
     def features(self, columns: Sequence[str]) -> Matrix:
         """The same as one matrix, for what cannot be done block by block."""
@@ -200,13 +279,17 @@ class Island:
         """Tells whether the table has changed: of all columns, values and the capacity. For its owner
         alone."""
         mac = hashlib.sha256(repr((self.columns, self.n_rows, self.capacity)).encode())
-        for column in self.columns:
-            values = self._column(column)
-            if values.dtype.kind in "fiub":
-                mac.update(str(values.dtype).encode())
-                mac.update(np.ascontiguousarray(values).data)
-            else:
-                mac.update(repr(values.tolist()).encode())
+        if isinstance(self._table, ArrayTable) and self._table.array.dtype.kind in "fiub":
+            for block in self._table.written([self._places[column] for column in self.columns]):
+                mac.update(block)
+            return mac.hexdigest()
+        for values in self.values_in_blocks(self.columns):
+            for column in values:
+                if column.dtype.kind in "fiub":
+                    mac.update(str(column.dtype).encode())
+                    mac.update(np.ascontiguousarray(column).data)
+                else:
+                    mac.update(repr(column.tolist()).encode())
         return mac.hexdigest()
 
     def labels(self, column: str) -> tuple[npt.NDArray[Any], tuple[str, ...]]:
@@ -224,6 +307,47 @@ class Island:
             return values.astype(np.float64), ()
         classes, codes = np.unique(values.astype(str), return_inverse=True)
         return codes.astype(np.int64), tuple(str(c) for c in classes)
+
+    def aligned(self, rows: npt.NDArray[np.int64], order: str, on: str) -> Island:
+        """These rows alone, in this order, which is called ``order`` at all islands of an alignment; without
+        the column of ids, which has done its work."""
+        kept = [column for column in self.columns if column != on]
+        whole = self._table
+        taken: npt.NDArray[Any] | pd.DataFrame
+        if isinstance(whole, ArrayTable):
+            taken = whole.array[rows][:, [self._places[column] for column in kept]]
+        else:
+            taken = self.frame().iloc[rows][kept]
+        island = self._with(taken, self.name, kept)
+        island.order = order
+        island._origin = rows if self._origin is None else self._origin[rows]
+        island._whole = self if self._whole is None else self._whole
+        return island
+
+    def _with(
+        self, table: npt.NDArray[Any] | pd.DataFrame | Table, name: str, columns: Sequence[str] | None = None
+    ) -> Island:
+        """Another table or another name, and the same in everything else."""
+        island = Island(
+            table,
+            name=name,
+            columns=(columns or self.columns) if self.named else None,
+            source=self.source,
+            identity=self.identity,
+            capacity=self.capacity,
+        )
+        island.order, island._origin, island._whole = self.order, self._origin, self._whole
+        return island
+
+    def frame(self) -> pd.DataFrame:
+        """The table as a frame, for its owner to look at and to go on with."""
+        table = self._table
+        if isinstance(table, FrameTable):
+            columns = [self._places[column] for column in self.columns]
+            return table.frame.iloc[:, columns].set_axis(list(self.columns), axis=1)
+        if isinstance(table, ArrayTable):
+            return pd.DataFrame(table.array, columns=list(self.columns))
+        return pd.DataFrame({column: self._column(column) for column in self.columns})
 
     def values(self, column: str) -> npt.NDArray[Any]:
         """A column as it is, numbers or not; for what cannot be read as numbers, such as categories."""
@@ -248,45 +372,14 @@ class Island:
             )
         return ids
 
-    def _column(self, column: str) -> npt.NDArray[Any]:
-        index = self._places[column]
-        if isinstance(self._table, np.ndarray):
-            return self._table[:, index]
-        series = self._table.iloc[:, index]
-        if series.dtype.kind in "fiub" and not isinstance(series.dtype, np.dtype):
-            # pandas' nullable numbers: a missing value becomes nan, which the statistics refuse by place.
-            return series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return series.to_numpy()
-
-    def _as_floats(self, values: npt.NDArray[Any], columns: Sequence[str], start: int = 0) -> Matrix:
-        if values.dtype.kind == "c":
-            raise DataError(f"{self.name}: complex data not supported")
-        if values.dtype.kind in "mM":
-            raise DataError(
-                f"{self.name}: column {columns[0]!r} holds dates or times where numbers are needed",
-                hint="turn it into a number first, for example days since a public date",
-            )
-        converted = _floats_or_none(values)
-        if converted is None:
-            # Raised here rather than where the conversion failed, whose error quotes the cell.
-            self._raise_for_text(np.atleast_2d(values.T).T, columns, start)
-            raise DataError(f"{self.name}: column {columns[0]!r} cannot be read as numbers")
-        return converted
-
-    def _raise_for_text(self, values: npt.NDArray[Any], columns: Sequence[str], start: int) -> None:
-        for j, column in enumerate(columns):
-            for row, value in enumerate(values[:, j], start):
-                if not _is_number(value):
-                    raise DataError(
-                        f"{self.name}: column {column!r} holds text at {self.place(row)}",
-                        hint="leave the column out (columns = [...]), or name it as the label",
-                    )
+    def _column(self, column: str) -> Column:
+        return self._table.column(self._places[column])
 
     def place(self, row: int) -> str:
         """A row as its owner finds it."""
-        if self.source is None or self.reader is None:
-            return f"row {row}"
-        return self.reader.place(row, self.source)
+        if self._origin is not None and self._whole is not None:
+            return self._whole.place(int(self._origin[row]))
+        return self._table.place(row)
 
     def _check_names(self) -> None:
         seen: set[str] = set()
@@ -314,7 +407,7 @@ class Chosen(NamedTuple):
         return read if self.units is None else map(self.units, read)
 
     def whole(self) -> Matrix:
-        """All rows at once."""
+        """All rows at once, for what cannot be done block by block."""
         return next(self.blocks(max(1, self.n_rows)))
 
     def largest(self) -> Matrix:
@@ -322,22 +415,13 @@ class Chosen(NamedTuple):
         return np.asarray(reduce(np.maximum, (np.abs(block).max(axis=0) for block in self.blocks())))
 
 
-def _floats_or_none(values: npt.NDArray[Any]) -> Matrix | None:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
+def _as_table(table: npt.NDArray[Any] | pd.DataFrame | Table) -> Table:
+    if isinstance(table, Table):
+        return table
+    return ArrayTable(table) if isinstance(table, np.ndarray) else FrameTable(table)
 
 
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
-def _as_table(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+def _two_dimensional(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     if hasattr(array, "tocsr"):
         raise DataError(
             f"{name}: a sparse matrix cannot be used", hint="X.toarray() makes it dense; PCA centres anyway"
@@ -347,10 +431,16 @@ def _as_table(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
             f"{name}: a masked array cannot be used", hint="fill the masked values, or drop the rows"
         )
     table = np.asarray(array)
+    if table.ndim == 0 and not isinstance(array, np.ndarray):
+        raise DataError(
+            f"{name}: this is no table but {type(array).__name__}",
+            hint="hand in a frame, an array of rows and columns, or the path of a file",
+        )
     if table.ndim != 2:
+        one = "; series.to_frame() makes a table of one column" if hasattr(array, "to_frame") else ""
         raise DataError(
             f"{name}: expected 2D array, got {table.ndim}D array instead",
-            hint="Reshape your data: rows are samples, columns are features",
+            hint=f"Reshape your data: rows are samples, columns are features{one}",
         )
     return table
 
@@ -366,19 +456,10 @@ def _checked_capacity(name: str, capacity: int | None) -> int | None:
 def as_island(name: str, data: Any) -> Island:
     """Whatever a user hands in as one island's data."""
     if isinstance(data, Island):
-        island = Island(
-            data._table,
-            name=name,
-            columns=data.columns if data.named else None,
-            source=data.source,
-            identity=data.identity,
-            capacity=data.capacity,
-        )
-        island.reader = data.reader
-        return island
+        return data._with(data._table, name)
     if isinstance(data, str | Path):
         return Island.from_file(data, name=name)
-    if hasattr(data, "columns") and not isinstance(data, np.ndarray):
+    if speaks_arrow(data) or (hasattr(data, "columns") and not isinstance(data, np.ndarray)):
         return Island.from_frame(data, name=name)
     return Island.from_array(data, name=name)
 

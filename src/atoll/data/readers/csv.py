@@ -1,55 +1,255 @@
-"""Text with a header line: values between commas (csv) or tabs (tsv), as they are or compressed (.gz)."""
+"""Text with a header line: values between commas (csv) or tabs (tsv), as they are or compressed (.gz).
+
+A file is parsed once, by Arrow, block by block. What a column holds is decided by its first block and
+widened when a later one says otherwise: numbers become text, and the file is parsed again from its start.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from atoll.data.readers.base import Reader
+import numpy as np
+
+from atoll.data.readers.base import Reader, State, as_frame, check_unchanged
+from atoll.data.tables.base import Column
+from atoll.data.tables.scratch import Scratch
 from atoll.errors import DataError
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
+    import pyarrow.csv as arrow_csv
 else:
-    pd = lazy("pandas")
+    pa, arrow_csv = lazy("pyarrow"), lazy("pyarrow.csv")
+
+_BLOCK_BYTES = 8 << 20
+_EXACT: Final = 2.0**53
+"""Whole numbers beyond it are not told apart by doubles."""
+
+_MISSING: Final = (
+    *("", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NULL", "null", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+"""What stands for a missing value, as in pandas."""
 
 
 class CSV(Reader):
-    """As pandas reads it."""
+    """Commas between the values."""
 
     separator: ClassVar[str] = ","
 
     def read(self, path: Path) -> pd.DataFrame:
-        return pd.read_csv(path, sep=self.separator)
+        return as_frame(self.open(path))
 
-    def names(self, path: Path, table: pd.DataFrame) -> list[str]:
-        # pandas gives the second of two columns with one name another, and names those that have none.
-        written = list(self.columns(path))
-        return written if len(written) == table.shape[1] else super().names(path, table)
+    def open(self, path: Path) -> CsvTable:
+        before = State.of(path)
+        names = self._names(path)
+        if names is None:
+            raise DataError("it is empty", hint="its first line names the columns")
+        table = _Parse(path, names, self.separator).table()
+        check_unchanged(path, before)
+        return table
 
     def columns(self, path: Path) -> tuple[str, ...]:
+        names = self._names(path)
+        if names is not None:
+            return names
+        raise DataError(f"{path.name} is empty", hint="its first line names the columns")
+
+    def _names(self, path: Path) -> tuple[str, ...] | None:
         with _opened(path) as data:
-            lines = (line.decode("utf-8-sig" if i == 0 else "utf-8") for i, line in enumerate(data))
-            for row in csv.reader(lines, delimiter=self.separator):
-                if row:
-                    return tuple(row)
-        raise DataError(f"{path} is empty", hint="its first line names the columns")
+            names = next(self._lines(data), None)
+        return None if names is None else tuple(names)
+
+    def _lines(self, data: IO[bytes]) -> Iterator[list[str]]:
+        """The values of every line that has some."""
+        lines = (line.decode("utf-8-sig" if i == 0 else "utf-8") for i, line in enumerate(data))
+        return (row for row in csv.reader(lines, delimiter=self.separator) if row)
 
     def rows(self, path: Path) -> int:
         with _opened(path) as lines:
             return max(0, sum(1 for line in lines if line.strip()) - 1)
 
-    def place(self, row: int, path: Path) -> str:
-        return f"row {row} (line {row + 2} of {path.name})"
+    def trouble(self, error: Exception) -> tuple[str, str]:
+        if isinstance(error, UnicodeError) or "invalid UTF8" in str(error):
+            return "it is not UTF-8 text", "save it as UTF-8"
+        if isinstance(error, csv.Error):
+            return "its lines are not those of a text file", "save it with line ends of Unix or Windows"
+        if isinstance(error, gzip.BadGzipFile) or "incorrect header check" in str(error):
+            return "it is not packed by gzip", "pack it, or leave .gz out of its name"
+        if isinstance(error, EOFError) or "Truncated compressed stream" in str(error):
+            return "it ends too early", "copy it again: a part is missing"
+        if isinstance(error, pa.ArrowInvalid):  # its words may quote a cell
+            return "it is not a table of values between separators", "open it in an editor and look"
+        return super().trouble(error)
 
 
 class TSV(CSV):
     """The same with tabs."""
 
     separator = "\t"
+
+
+class CsvTable(Scratch):
+    """A text file's rows. ``whole``: columns of whole numbers, which are kept as doubles."""
+
+    def __init__(self, schema: Any, path: Path, columns: tuple[str, ...]) -> None:
+        super().__init__(schema)
+        self.columns = columns
+        self._path = path
+        self.whole: set[int] = set()
+
+    def kind(self, place: int) -> str:
+        return "int64" if place in self.whole else super().kind(place)
+
+    def column(self, place: int) -> Column:
+        values = super().column(place)
+        exact = place in self.whole and values.dtype.kind == "f" and not np.isnan(values).any()
+        return values.astype(np.int64) if exact else values
+
+    def place(self, row: int) -> str:
+        return f"row {row} (line {row + 2} of {self._path.name})"
+
+
+class _Parse:
+    """One file on its way to a table; types are by place, and only ever widened."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...], separator: str) -> None:
+        self._path, self._columns, self._separator = path, columns, separator
+        self._names = [str(place) for place in range(len(columns))]  # theirs may be there twice
+        self._types: dict[str, Any] = {}
+        self._whole: set[int] = set()
+        self._long: set[int] = set()
+        self._newlines = False
+
+    def table(self) -> CsvTable:
+        """The whole file; parsed again whenever a later block holds other than the first."""
+        self._types = self._first_types()
+        while True:
+            try:
+                table = self._filled()
+            except pa.ArrowInvalid as error:
+                if self._widened(str(error)) or self._with_newlines(str(error)):
+                    continue
+                self._raise_for_length()
+                raise
+            if not self._exactly(table):
+                return table
+
+    def _reader(self, types: dict[str, Any]) -> Any:
+        stream = pa.OSFile(str(self._path))
+        if self._path.suffix == ".gz":
+            stream = pa.CompressedInputStream(stream, "gzip")
+        return arrow_csv.open_csv(
+            stream,
+            arrow_csv.ReadOptions(block_size=_BLOCK_BYTES, column_names=self._names, skip_rows_after_names=1),
+            arrow_csv.ParseOptions(delimiter=self._separator, newlines_in_values=self._newlines),
+            arrow_csv.ConvertOptions(
+                column_types=types,
+                null_values=list(_MISSING),
+                strings_can_be_null=True,
+                true_values=["True", "TRUE", "true"],
+                false_values=["False", "FALSE", "false"],
+            ),
+        )
+
+    def _first_types(self) -> dict[str, Any]:
+        """As the first block says: numbers as doubles, true and false, and text for everything else."""
+        while True:
+            try:
+                schema = self._reader({}).schema
+                break
+            except pa.ArrowInvalid as error:
+                if not self._with_newlines(str(error)):
+                    self._raise_for_length()
+                    raise
+        self._whole = {i for i, kind in enumerate(schema.types) if pa.types.is_integer(kind)}
+        return {name: _plain(kind) for name, kind in zip(self._names, schema.types, strict=True)}
+
+    def _filled(self) -> CsvTable:
+        reader = self._reader(self._types)
+        table = CsvTable(reader.schema, self._path, self._columns)
+        whole, beyond = set(self._whole), set[int]()
+        for batch in reader:
+            for place in list(whole - self._long):
+                values = batch.column(place).to_numpy(zero_copy_only=False)
+                if not (np.isnan(values) | (values == np.rint(values))).all():
+                    whole.discard(place)
+                elif (np.abs(values) >= _EXACT).any():
+                    beyond.add(place)
+            table.add(batch)
+        table.whole = whole
+        self._beyond = beyond & whole
+        return table
+
+    def _exactly(self, table: CsvTable) -> bool:
+        """Whole numbers that doubles do not tell apart are parsed again, as what they are."""
+        self._whole = table.whole - self._beyond
+        self._long |= self._beyond
+        for place in self._beyond:
+            self._types[self._names[place]] = pa.int64()
+        return bool(self._beyond)
+
+    def _widened(self, error: str) -> bool:
+        found = re.search(r"In CSV column #(\d+): CSV conversion error to", error)
+        if not found:
+            return False
+        place = int(found[1])
+        kind = self._types[self._names[place]]
+        if pa.types.is_string(kind):
+            return False
+        self._types[self._names[place]] = pa.float64() if pa.types.is_integer(kind) else pa.string()
+        self._whole.discard(place)
+        return True
+
+    def _with_newlines(self, error: str) -> bool:
+        """Lines within quotes may lie across two blocks, which Arrow sees only when it is told to look."""
+        again = not self._newlines and ("parse" in error or "straddling" in error)
+        self._newlines |= again
+        return again
+
+    def _raise_for_length(self) -> None:
+        """Name the first line that is longer or shorter than the header."""
+        due, at, first = len(self._columns), 0, True
+        with _opened(self._path) as data:
+            text = (line.decode("utf-8-sig" if i == 0 else "utf-8") for i, line in enumerate(data))
+            lines = csv.reader(text, delimiter=self._separator, strict=True)
+            try:
+                for row in lines:
+                    if row and len(row) != due:
+                        raise _wrong_length(lines.line_num, len(row), due, first=first and at > 0)
+                    first, at = not row and first if at else True, lines.line_num
+            except csv.Error:
+                raise DataError(
+                    f"a quote in line {at + 1} is not closed", hint="close it, or take it out"
+                ) from None
+
+
+def _wrong_length(line: int, found: int, due: int, *, first: bool) -> DataError:
+    if first and found > due:
+        more = f"{found - due} value{'s' if found - due > 1 else ''}"
+        return DataError(
+            f"its lines have {more} more than its first line has names",
+            hint="name every column, that of row names too; let no line end with a separator",
+        )
+    return DataError(
+        f"line {line} has {found} values where the header has {due}",
+        hint="put quotes around values that hold a separator, and fill up short lines",
+    )
+
+
+def _plain(kind: Any) -> Any:
+    if pa.types.is_boolean(kind):
+        return pa.bool_()
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind):
+        return pa.float64()
+    return pa.string()
 
 
 def _opened(path: Path) -> IO[bytes]:

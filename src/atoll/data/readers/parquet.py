@@ -1,26 +1,70 @@
-"""Apache Parquet."""
+"""Apache Parquet: read from the file at every pass, a few rows of the wanted columns at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
+from atoll.data.readers.base import Reader, State, check_unchanged
+from atoll.data.tables.arrow import ArrowTable
+from atoll.lazy import lazy
 
-from atoll.data.readers.base import Reader
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+else:
+    pa, pq = lazy("pyarrow"), lazy("pyarrow.parquet")
+
+_PIECE_BYTES: Final = 16 << 20
 
 
 class Parquet(Reader):
-    """Names and number of rows come from the file's footer."""
+    """Names, types and number of rows come from the file's footer."""
 
     def read(self, path: Path) -> pd.DataFrame:
+        import pandas as pd
+
         return pd.read_parquet(path)
 
-    def columns(self, path: Path) -> tuple[str, ...]:
-        import pyarrow.parquet
+    def open(self, path: Path) -> ParquetTable:
+        return ParquetTable(path)
 
-        return tuple(pyarrow.parquet.read_schema(path).names)
+    def trouble(self, error: Exception) -> tuple[str, str]:
+        if "footer" in str(error) or "magic" in str(error).lower() or "0 bytes" in str(error):
+            return (
+                "its end is missing, or it is no Parquet file",
+                "copy it again, if it is of the kind that its name says",
+            )
+        return super().trouble(error)
 
-    def rows(self, path: Path) -> int:
-        import pyarrow.parquet
 
-        return int(pyarrow.parquet.read_metadata(path).num_rows)
+class ParquetTable(ArrowTable):
+    """One file; somebody who writes to it while a run lasts is noticed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._state = path, State.of(path)
+        with pq.ParquetFile(path) as file:
+            written = file.schema_arrow
+            self._rows = int(file.metadata.num_rows)
+        # An index that pandas wrote beside the columns is no column.
+        index = {
+            one for one in (written.pandas_metadata or {}).get("index_columns", ()) if isinstance(one, str)
+        }
+        self.schema = pa.schema([field for field in written if field.name not in index])
+        self.columns = tuple(self.schema.names)
+
+    @property
+    def n_rows(self) -> int:
+        return self._rows
+
+    def batches(self, places: Sequence[int]) -> Iterator[Any]:
+        check_unchanged(self._path, self._state)
+        names = [self.columns[place] for place in places]
+        rows = max(1024, _PIECE_BYTES // (8 * max(1, len(names))))
+        # Row groups may be larger than memory: pages are read one after the other, not a group at once.
+        with pq.ParquetFile(self._path, buffer_size=1 << 20, pre_buffer=False) as file:
+            for batch in file.iter_batches(rows, columns=names):
+                yield batch.select(names)
+        check_unchanged(self._path, self._state)

@@ -1,0 +1,56 @@
+"""NumPy arrays as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from atoll.data.tables.base import Piece, Table, held_by
+
+_WRITTEN_BYTES = 8 << 20
+
+
+class ArrayTable(Table):
+    """Nothing is copied."""
+
+    def __init__(self, array: npt.NDArray[Any]) -> None:
+        self.array = array
+        self.columns = tuple(f"x{i}" for i in range(array.shape[1]))
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.array)
+
+    def pieces(self, places: Sequence[int]) -> Iterator[Piece]:
+        if list(places) == list(range(self.array.shape[1])):
+            yield self.array
+        else:
+            yield [self.array[:, place] for place in places]
+
+    def holds(self, place: int) -> str:
+        del place
+        return held_by(self.array.dtype)
+
+    def kind(self, place: int) -> str:
+        del place
+        return str(self.array.dtype)
+
+    def column(self, place: int) -> npt.NDArray[np.generic]:
+        return self.array[:, place]
+
+    def written(self, places: Sequence[int]) -> Iterator[memoryview]:
+        """The type and the values of every column, many columns at a time: there may be thousands of short
+        ones."""
+        table = self.array
+        kind = np.frombuffer(str(table.dtype).encode(), np.uint8)
+        size = len(table) * table.dtype.itemsize
+        step = max(1, _WRITTEN_BYTES // max(1, size))
+        for first in range(0, len(places), step):
+            columns = np.ascontiguousarray(table[:, places[first : first + step]].T)
+            written = np.empty((len(columns), len(kind) + size), np.uint8)
+            written[:, : len(kind)] = kind
+            written[:, len(kind) :] = columns.view(np.uint8).reshape(len(columns), size)
+            yield written.data

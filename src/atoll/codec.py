@@ -3,15 +3,19 @@
 A message is a frozen, tagged struct; unknown fields, unknown tags and wrong types are refused. An
 array travels as one extension block (dtype code, shape, raw little-endian data) and is decoded as a
 read-only view of the message's bytes: nothing is copied, nothing is ever unpickled.
+
+A large buffer in a message's last field need not be copied to be sent: :func:`encoded` gives the bytes before
+it and the buffer itself. Together they are what :func:`encode` gives.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar, Union, get_origin
+from typing import Any, Generic, NamedTuple, TypeVar, Union, get_origin
 
 import msgspec
 import numpy as np
@@ -109,6 +113,60 @@ def encode(value: object, *, limit: int = MAX_MESSAGE_BYTES) -> bytes:
     return data
 
 
+def _frozen(value: object) -> bool:
+    """Whether nobody can write to what a view shows: it may then travel as it is."""
+    if not isinstance(value, memoryview) or not value.readonly or not value.c_contiguous:
+        return False
+    owner = value.obj
+    return isinstance(owner, bytes) or (
+        isinstance(owner, np.ndarray) and owner.flags.owndata and not owner.flags.writeable
+    )
+
+
+class Encoded(NamedTuple):
+    """A message as it travels: its first bytes, and the buffer that follows them (it may be empty)."""
+
+    head: bytes
+    body: memoryview
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.head) + len(self.body)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of all bytes."""
+        state = hashlib.sha256(self.head)
+        state.update(self.body)
+        return state.digest()
+
+    def whole(self) -> bytes:
+        """All bytes in one piece; copies."""
+        return b"".join(self) if self.body else self.head
+
+
+_NO_BODY = memoryview(b"")
+_LEAST_BODY = 1 << 16
+"""Bytes from which a buffer is not copied."""
+_EMPTY = b"\xc4\x00"
+
+
+def _buffer_head(size: int) -> bytes:
+    """What stands before a buffer of so many bytes, at least 2^16, in msgpack."""
+    return struct.pack(">BI", 0xC6, size)
+
+
+def encoded(message: Message, *, limit: int = MAX_MESSAGE_BYTES) -> Encoded:
+    """A message as it travels, without a copy of a large frozen buffer that it ends with."""
+    last = message.__struct_fields__[-1] if message.__struct_fields__ else ""
+    body: Any = getattr(message, last) if last else None
+    if not _frozen(body) or not _LEAST_BODY <= body.nbytes <= limit:
+        return Encoded(encode(message, limit=limit), _NO_BODY)
+    head = msgspec.structs.replace(message, **{last: msgspec.Raw(_buffer_head(body.nbytes))})
+    return Encoded(encode(head, limit=limit - body.nbytes), body.cast("B"))
+
+
 class Decoder(Generic[M]):
     """Bytes back to one of the given message types, or :class:`MessageError`."""
 
@@ -120,6 +178,20 @@ class Decoder(Generic[M]):
         self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(
             kind, dec_hook=_decode_custom, ext_hook=_decode_ext
         )
+
+    def of(self, data: Encoded) -> M:
+        """The message of these bytes; a large buffer in it is not copied."""
+        if not data.body:
+            return self.decode(data.head)
+        head = _buffer_head(len(data.body))
+        if data.size > self._limit or not data.head.endswith(head):
+            raise MessageError("malformed message: a buffer is not as long as is said before it")
+        message: Any = self.decode(data.head[: -len(head)] + _EMPTY)
+        last = message.__struct_fields__[-1]
+        if not isinstance(getattr(message, last), memoryview):
+            raise MessageError("malformed message: a buffer where none was expected")
+        made: M = msgspec.structs.replace(message, **{last: data.body})
+        return made
 
     def decode(self, data: bytes | memoryview) -> M:
         if len(data) > self._limit:

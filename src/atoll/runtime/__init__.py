@@ -9,9 +9,11 @@
 - :mod:`engines`: the engines by name
 - :mod:`replay`: one role again, from its record and its inbox
 - :mod:`result`: what a study released, and the file that holds it
+- :mod:`entries`: what stands in a journal
 - :mod:`journal`: what a party keeps of a run, to go on after a crash
+- :mod:`aligned`: tables whose rows an earlier alignment put in order
 - :mod:`studies`: study files as runs need them: checked, with the islands' data
 - :mod:`execute`: run a study, and hand the caller what it may have
-- :mod:`nats`: runs across machines
 - :mod:`doctor`: what this machine has of what runs need
+- :mod:`nats`: runs across machines
 """

@@ -50,8 +50,10 @@ class Engine(ABC):
     """Runs studies. One that is made without arguments can be chosen by name (:mod:`engines`).
 
     An engine gives every role its own :class:`~atoll.network.Network` and
-    :class:`~atoll.network.Record`, hands it what its party owns and nothing of another's, delivers each
-    message once and in order, and tells the record of every message before it leaves.
+    :class:`~atoll.network.Record`, hands it what its party owns and nothing of another's, and delivers each
+    message once and in order. It tells the record of every message before it leaves, wherever somebody
+    may read the record later: to resume, to replay or to observe. A local run that nobody observes ends
+    with its records, and keeps none.
     """
 
     elsewhere: ClassVar[bool] = False

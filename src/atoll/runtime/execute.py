@@ -11,7 +11,6 @@ from atoll.runtime.engine import Engine, Progress
 from atoll.runtime.learned import LearnedByRole
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.result import Result
-from atoll.runtime.transcript import Transcript
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -35,8 +34,9 @@ class Run:
 
     def _result_of(self, party: str, outputs: Mapping[str, Any]) -> Result:
         whole = self.result.transcript
-        own = {str(a): whole.of(a) for a in self.learned if a.party == party}
-        transcript = Transcript(roles=own, rounds=whole.rounds, wall_seconds=whole.wall_seconds)
+        for address in self.learned:
+            whole.of(address)  # a role that neither sent nor received anything is still one
+        transcript = whole.of_party(party)
         certificate = outputs.get("certificate")
         return Result(self.result.study, outputs, transcript, certificate, self.result.booked)
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
-from atoll.codec import Decoder, Message
+from atoll.codec import Decoder, Encoded, Message
 from atoll.errors import MessageError, PartyLeft
 from atoll.study.address import Address
 
@@ -22,7 +22,7 @@ class Received(NamedTuple):
     """A message came."""
 
     sender: Address
-    data: bytes
+    data: bytes | Encoded
 
 
 class Left(NamedTuple):
@@ -54,7 +54,8 @@ class Inbox:
             self._left.add(event.sender)
         else:
             try:
-                message = self._decoder.decode(event.data)
+                data = event.data
+                message = self._decoder.of(data) if isinstance(data, Encoded) else self._decoder.decode(data)
             except MessageError as error:
                 raise MessageError(f"from {event.sender}: {error.message}") from None
             self._waiting.append((event.sender, message, depth, at))

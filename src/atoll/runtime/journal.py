@@ -26,7 +26,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from cryptography.exceptions import InvalidTag
@@ -34,9 +34,11 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from atoll import randomness
 from atoll.errors import ResumeRefused
+from atoll.runtime.entries import Entries, Entry, Header, Kept, Piece
 from atoll.runtime.result import write_whole
 
 FORMAT: Final = 1
+_TAIL_BYTES: Final = 1 << 16  # so much is gathered before it is written, if there is no sync before
 PIECE_BYTES: Final = 1 << 19
 """The most of a payload that is sealed at once."""
 BOOT_BYTES: Final = 16
@@ -51,108 +53,6 @@ Probe = Callable[[str], None]
 """Called at every point at which a crash would matter; a test may raise from it."""
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, tag=True, forbid_unknown_fields=True, gc=False):
-    """One line of the small file. Roles, addresses and parties stand for their places in the study."""
-
-    def __repr__(self) -> str:
-        # Draws are keys and seeds: show the kind, never the content.
-        return f"<{type(self).__name__}>"
-
-
-class Header(Entry, frozen=True, tag=0):
-    """What the journal belongs to, and what must not change under it."""
-
-    format: int
-    run: bytes
-    study: str
-    party: str
-    data: str
-    """A fingerprint of the party's table."""
-    versions: dict[str, str]
-
-
-class Draw(Entry, frozen=True, tag=1):
-    """A role drew."""
-
-    role: int
-    tag: str
-    data: bytes
-
-
-class Sent(Entry, frozen=True, tag=2):
-    """A role's next message, before it leaves."""
-
-    role: int
-    to: int
-    digest: bytes
-
-
-class Piece(NamedTuple):
-    """Where a piece of a payload lies in the bulk file: the start's number, its place, its length
-    unsealed."""
-
-    boot: int
-    offset: int
-    length: int
-
-
-class Got(Entry, frozen=True, tag=3):
-    """A message reached a role's inbox."""
-
-    role: int
-    sender: int
-    digest: bytes
-    depth: int
-    pieces: tuple[Piece, ...]
-
-
-class Gone(Entry, frozen=True, tag=4):
-    """A party counts as having left: an event of every role's inbox."""
-
-    party: int
-
-
-class Acked(Entry, frozen=True, tag=5):
-    """So many messages of ``sender`` are on the disk of ``to``."""
-
-    sender: int
-    to: int
-    count: int
-
-
-class PeerBoot(Entry, frozen=True, tag=6):
-    """A party started, for the ``number``-th time, under this name."""
-
-    party: int
-    number: int
-    boot: bytes
-
-
-class Kept(Entry, frozen=True, tag=7):
-    """The bulk file is on disk up to here."""
-
-    end: int
-
-
-class Finished(Entry, frozen=True, tag=8):
-    """Every role of this party has ended, and all that they sent is where it was sent to."""
-
-
-class PeerDone(Entry, frozen=True, tag=9):
-    """Another party has finished, having received so many messages on each lane."""
-
-    party: int
-    has: tuple[int, ...]
-
-
-class Aborted(Entry, frozen=True, tag=10):
-    """The run ended with an error: its class, and the role that had it."""
-
-    kind: str
-    role: int
-
-
-Entries = Header | Draw | Sent | Got | Gone | Acked | PeerBoot | Kept | Finished | PeerDone | Aborted
 _decoder: msgspec.msgpack.Decoder[Entries] = msgspec.msgpack.Decoder(Entries)
 _encoder = msgspec.msgpack.Encoder()
 
@@ -175,24 +75,25 @@ class Journal:
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder = folder
-        self._durable = durable
+        self.durable = durable
         self._probe = probe or (lambda _: None)
         self._lock = threading.Lock()
         self._syncing = threading.Lock()
         self._syncing_bulk = threading.Lock()
         self._loading = threading.Lock()
         self._end = self._synced = 0
+        self._kept: dict[int, int] = {}
+        """By start: up to here the bulk file was on disk before that start ended."""
+        self._tails = {"_small": bytearray(), "_bulk": bytearray()}
         self._held = _locked(folder)
         try:
-            self._key = _run_key(folder, wrapping)
+            self._key = _run_key(folder, wrapping, durable=durable)
             self._small = _opened(folder / "small")
             self._bulk = _opened(folder / "bulk")
             self.entries, boots = self._read_small()
             self._check(header)
-            self.kept = max((e.end for e in self.entries if isinstance(e, Kept)), default=0)
-            """The bulk file was on disk up to here when this process began."""
             self._bulk_end = os.lseek(self._bulk, 0, os.SEEK_END)
-            self._bulk_synced = min(self.kept, self._bulk_end)
+            self._bulk_synced = min(max(self._kept.values(), default=0), self._bulk_end)
             self.boot = randomness.fresh_seed()[:BOOT_BYTES]
             self.number = len(boots) + 1
             self._bulk_keys = [ChaCha20Poly1305(self._derived("bulk", boot)) for boot in (*boots, self.boot)]
@@ -223,9 +124,11 @@ class Journal:
         with self._syncing:
             if self._synced >= upto:
                 return
-            end = self._end
+            with self._lock:
+                self._flush("_small")
+                end = self._end
             self._probe("sync")
-            if self._durable:
+            if self.durable:
                 os.fdatasync(self._small)
             self._synced = end
             self._probe("synced")
@@ -236,9 +139,19 @@ class Journal:
         return self._synced
 
     def _write(self, body: bytes) -> int:
-        _write_all(self._small, _HEAD.pack(len(body), zlib.crc32(body)) + body)
+        self._add("_small", _HEAD.pack(len(body), zlib.crc32(body)) + body)
         self._end += _HEAD.size + len(body)
         return self._end
+
+    def _add(self, name: str, data: bytes) -> None:
+        """To the end of a file: one write for what many messages leave between two syncs."""
+        self._tails[name] += data
+        if len(self._tails[name]) >= _TAIL_BYTES:
+            self._flush(name)
+
+    def _flush(self, name: str) -> None:
+        _write_all(getattr(self, name), self._tails[name])
+        self._tails[name] = bytearray()
 
     def _start(self, header: Header) -> None:
         """The new start's name and, in a new journal, its header, on disk before anybody hears of them."""
@@ -262,8 +175,10 @@ class Journal:
                 boots.append(body[1:])
                 cipher, counter = ChaCha20Poly1305(self._derived("small", body[1:])), 0
             else:
-                entries.append(_opened_entry(cipher, counter, body[1:], place))
+                entries.append(entry := _opened_entry(cipher, counter, body[1:], place))
                 counter += 1
+                if isinstance(entry, Kept):
+                    self._kept[len(boots)] = entry.end
         if len(data) < len(_MAGIC):
             os.ftruncate(self._small, 0)
             os.pwrite(self._small, _MAGIC, 0)
@@ -307,13 +222,15 @@ class Journal:
             at = self._bulk_end
             # No place is written twice under the key of one start, so the place can be the nonce.
             sealed = self._bulk_keys[-1].encrypt(_nonce(at), data, None)
-            _write_all(self._bulk, sealed)
+            self._add("_bulk", sealed)
             self._bulk_end += len(sealed)
         return Piece(self.number, at, len(data))
 
     def load(self, pieces: Sequence[Piece]) -> bytes | None:
         """A payload; None where a piece of it never came to the disk."""
         parts = []
+        with self._lock:
+            self._flush("_bulk")
         for piece in pieces:
             with self._loading:
                 sealed = os.pread(self._bulk, piece.length + _TAG_BYTES, piece.offset)
@@ -326,21 +243,24 @@ class Journal:
     def sync_bulk(self) -> None:
         """Return when every piece and every entry so far is on disk."""
         with self._syncing_bulk:
-            end = self._bulk_end
+            with self._lock:
+                end = self._bulk_end
+                self._flush("_bulk")
             if end > self._bulk_synced:
                 self._probe("sync bulk")
-                if self._durable:
+                if self.durable:
                     os.fdatasync(self._bulk)
                 self._bulk_synced = end
                 self.append(Kept(end))
         self.sync()
 
-    def hollow(self, got: Got) -> bool:
+    def hollow(self, pieces: Sequence[Piece], digest: bytes) -> bool:
         """Whether a message of an earlier start lacks its bytes. Those known to be on disk are not read."""
-        if all(piece.offset + piece.length + _TAG_BYTES <= self.kept for piece in got.pieces):
+        # What a start left unsynced may be lost; a later start then writes over its place.
+        if all(p.offset + p.length + _TAG_BYTES <= self._kept.get(p.boot, 0) for p in pieces):
             return False
-        data = self.load(got.pieces)
-        return data is None or hashlib.sha256(data).digest() != got.digest
+        data = self.load(pieces)
+        return data is None or hashlib.sha256(data).digest() != digest
 
     # ---- the end ----
 
@@ -350,6 +270,8 @@ class Journal:
             for name in ("_small", "_bulk", "_held"):
                 fd = getattr(self, name, -1)
                 if fd >= 0:
+                    if self._tails.get(name):
+                        self._flush(name)
                     os.close(fd)
                 setattr(self, name, -1)
 
@@ -407,17 +329,17 @@ def _opened_entry(cipher: ChaCha20Poly1305, counter: int, sealed: bytes, place: 
         ) from None
 
 
-def _run_key(folder: Path, wrapping: bytes) -> bytes:
+def _run_key(folder: Path, wrapping: bytes, *, durable: bool) -> bytes:
     """The run's key; made and wrapped at the first start."""
     path = folder / "key"
+    lost = (folder / "small").is_file() and not path.is_file()
+    if lost or (folder / "tombstone").is_file():  # whatever else was brought back from a backup
+        raise ResumeRefused(f"the journal in {folder} was erased", hint="the run is over; start a new one")
     if not path.is_file():
-        if (folder / "small").is_file() or (folder / "tombstone").is_file():
-            raise ResumeRefused(
-                f"the journal in {folder} was erased", hint="the run is over; start a new one"
-            )
         salt, key = randomness.fresh_seed(), randomness.fresh_seed()
-        write_whole(path, salt + _wrapper(wrapping, salt).encrypt(_nonce(0), key, None))
-        _sync_folder(folder)
+        write_whole(path, salt + _wrapper(wrapping, salt).encrypt(_nonce(0), key, None), durable=durable)
+        if durable:
+            _sync_folder(folder)
         return key
     stored = path.read_bytes()
     try:
@@ -455,15 +377,14 @@ def _nonce(number: int) -> bytes:
     return number.to_bytes(12, "little")
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def _write_all(fd: int, data: bytes | bytearray) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def _read_all(fd: int) -> bytes:
-    size = os.fstat(fd).st_size
-    return os.pread(fd, size, 0)
+    return os.pread(fd, os.fstat(fd).st_size, 0)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 else:
     pd = lazy("pandas")
 
+# What draws stands on a higher layer, and is not there before somebody asks for a picture.
+_drawing: Any = lazy("atoll.report.result_plots")
+
 _HEADER = b"atoll result 1\n"
 
 
@@ -76,6 +79,12 @@ class Result:
             raise not_released(self.study, name)
         return self.outputs[name]
 
+    @property
+    def plot(self) -> Any:
+        """Pictures for notebooks: ``result.plot.scree()``, ``.projection()``, ``.biplot()``, ``.loadings()``
+        (:class:`atoll.report.result_plots.Plots`)."""
+        return _drawing.Plots(self)
+
     def consumer_frame(self) -> pd.DataFrame:
         """The projections of all islands in one frame, with row ids and labels where the study names them."""
         parts = []
@@ -107,14 +116,16 @@ class Result:
         return path
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one step, so that no reader ever sees half of it."""
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace a file in one step, so that no reader ever sees half of it; ``durable``: not even after a power
+    failure."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

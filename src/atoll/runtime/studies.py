@@ -11,6 +11,7 @@ from atoll.privacy.identities import canonical
 from atoll.privacy.ledger import Ledger, site_ledger
 from atoll.protocols import protocol_of, resolve
 from atoll.protocols.own import Own, owned
+from atoll.runtime.aligned import aligned
 from atoll.study.load import StudyFile, read_study_file
 from atoll.study.model import Local, Study
 
@@ -48,6 +49,7 @@ def _check_local(file: StudyFile) -> None:
         ("data", file.local.data, "data for"),
         ("identities", file.local.identities, "an identity for"),
         ("capacities", file.local.capacities, "a capacity for"),
+        ("alignments", file.local.alignments, "an alignment for"),
     ):
         for party in named:
             if party not in holders:
@@ -74,6 +76,21 @@ def _check_capacities(file: StudyFile) -> None:
             )
 
 
+def _check_own_files(file: StudyFile) -> None:
+    """Two islands with one file would count its rows twice."""
+    whose: dict[str, str] = {}
+    for party in data_holders(file.study):
+        first = whose.setdefault(str(file.local.data[party]), party)
+        if first != party and file.study.partition != "vertical":
+            raise file.located(
+                StudyError(
+                    f"{first} and {party} have the same file, whose rows would count twice",
+                    hint="every island has a table of its own",
+                    path=("local", "data", party),
+                )
+            )
+
+
 def read_own(file: StudyFile) -> dict[str, Own]:
     """What each party with a table brings, from the file's ``[local]`` table."""
     missing = [party for party in data_holders(file.study) if party not in file.local.data]
@@ -85,9 +102,12 @@ def read_own(file: StudyFile) -> dict[str, Own]:
                 path=("local", "data"),
             )
         )
+    _check_own_files(file)
     islands = {party: as_island(party, file.local.data[party]) for party in data_holders(file.study)}
     for party, capacity in file.local.capacities.items():
         islands[party].capacity = capacity
+    for party, path in file.local.alignments.items():
+        islands[party] = aligned(islands[party], path)
     return _booked(file, islands)
 
 

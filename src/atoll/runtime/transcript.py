@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,6 +13,20 @@ from atoll.study.address import Address
 
 _HEADER = ("role", "messages", "bytes", "seconds")
 _SHOWN = 20
+
+
+NOTED: Final = 4_000
+"""Messages of a run that are noted one by one; of more, only the sums are kept."""
+
+
+class Noted(msgspec.Struct, array_like=True, frozen=True):
+    """One message on its way: when (seconds from the first), from whom to whom, its kind and size."""
+
+    at: float
+    sender: str
+    to: str
+    kind: str
+    bytes: int
 
 
 class RoleCost(msgspec.Struct):
@@ -42,6 +57,10 @@ class Transcript(msgspec.Struct):
     """The same with every party on a machine of its own; measured where one thing is done at a time."""
     kinds: dict[str, int] = msgspec.field(default_factory=dict)
     """Messages by their kind."""
+    course: list[Noted] = msgspec.field(default_factory=list)
+    """The first messages, one by one, in the order in which they were sent."""
+    begun: float | None = None
+    """When the first was sent, by a clock that counts from anywhere."""
 
     def _title(self) -> str:
         return (
@@ -75,11 +94,15 @@ class Transcript(msgspec.Struct):
     def of(self, address: Address | str) -> RoleCost:
         return self.roles.setdefault(str(address), RoleCost())
 
-    def sent(self, sender: Address, kind: str, size: int) -> None:
+    def sent(self, sender: Address, to: Address, kind: str, size: int) -> None:
         cost = self.of(sender)
         cost.messages_sent += 1
         cost.bytes_sent += size
         self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        if len(self.course) < NOTED:
+            now = time.monotonic()
+            self.begun = now if self.begun is None else self.begun
+            self.course.append(Noted(round(now - self.begun, 6), str(sender), str(to), kind, size))
 
     def received(self, receiver: Address, size: int) -> None:
         cost = self.of(receiver)
@@ -89,6 +112,22 @@ class Transcript(msgspec.Struct):
     def computed(self, address: Address, step: str, seconds: float) -> None:
         spent = self.of(address).seconds
         spent[step] = spent.get(step, 0.0) + seconds
+
+    def links(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Messages and bytes from whom to whom, of those that were noted one by one."""
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for one in self.course:
+            messages, size = found.get((one.sender, one.to), (0, 0))
+            found[one.sender, one.to] = messages + 1, size + one.bytes
+        return found
+
+    def of_party(self, party: str) -> Transcript:
+        """What one party sees of it: its own roles, and what they sent and were sent."""
+        mine = {name: cost for name, cost in self.roles.items() if name.rpartition("/")[0] == party}
+        course = [one for one in self.course if one.sender in mine or one.to in mine]
+        return Transcript(
+            roles=mine, rounds=self.rounds, wall_seconds=self.wall_seconds, course=course, begun=self.begun
+        )
 
     def by_role(self) -> dict[str, dict[str, Any]]:
         """Totals over all parties that play a role."""

@@ -2,7 +2,8 @@
 
 - :mod:`base`: what a secure sum is, says about itself and costs
 - :mod:`shares`: additive shares: every contributor cuts its vector into random parts
-- :mod:`graph`: who is whose neighbour among many
+- :mod:`graph`: who is whose neighbour among many, and how many neighbours are enough
+- :mod:`drawn_graph`: how all contributors draw a sparse graph together
 - :mod:`masks`: masks that cancel in the total; :mod:`recoverable_masks`: some contributors may leave
 - :mod:`encrypted`: what sums under the receiver's key share
 - :mod:`paillier`: under Paillier's encryption; :mod:`lattice`: under lattice encryption
@@ -11,6 +12,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -67,7 +69,8 @@ def method(name: str) -> type[SecureSum]:
 def chosen(study: Study) -> type[SecureSum]:
     """The study's method, in the form that its options ask for."""
     named = method(study.secure_sum)
-    return named.chosen(options(study)).helped(frozenset(helpers(study)))
+    most = max(Counter(role for party in study.parties for role in party.roles).values())
+    return named.chosen(options(study), most).helped(frozenset(helpers(study)))
 
 
 def options(study: Study) -> Any:

@@ -108,7 +108,10 @@ class SecureSum(ABC):
         hidden = f"What a single island adds stays hidden from the {receiver}"
         if most < 1:
             return f"{hidden}, as long as none of the {contributors} islands works together with it"
-        return f"{hidden}, even if up to {most} of the {contributors} islands work together with it"
+        some = f"one of the {contributors} islands works"
+        if most > 1:
+            some = f"up to {most} of the {contributors} islands work"
+        return f"{hidden}, even if {some} together with it"
 
     @classmethod
     def withstands(cls, contributors: int, options: Any, *, adder_apart: bool) -> int:
@@ -159,9 +162,10 @@ class SecureSum(ABC):
         self._required: frozenset[Address] = frozenset()
 
     @classmethod
-    def chosen(cls, options: Any) -> type[SecureSum]:
-        """The class that runs a session with these options: this one, unless a method has several forms."""
-        del options
+    def chosen(cls, options: Any, most: int) -> type[SecureSum]:
+        """The class that runs a session with these options, of at most so many contributors: this one, unless
+        a method has several forms."""
+        del options, most
         return cls
 
     @classmethod

@@ -146,7 +146,7 @@ class Lattice(SecureSum):
             )
 
     @classmethod
-    def chosen(cls, options: Any) -> type[SecureSum]:
+    def chosen(cls, options: Any, most: int) -> type[SecureSum]:
         return LatticeServerKey if options.key == "server" else cls
 
     @classmethod
@@ -217,8 +217,7 @@ class Lattice(SecureSum):
         same = (facts.parameters_id, facts.width) == (ours.parameters_id, ours.width)
         if not (fits and same and facts.size == len(public) and lattice.key_reference(public) == common):
             raise MessageError("the key that the receiver made is not for this session", hint=_NO_KEY)
-        own = await self.net.compute(_key_fingerprints, share, coin)
-        whole = await self.net.compute(_key_fingerprints, public, coin)
+        own, whole = await self.net.compute(_key_fingerprints, (share, public), coin)
         told = await self._compare("the key's fingerprints", coin, fingerprint.to_bytes(own))
         parts = [fingerprint.from_bytes(note, len(own)) for note in told]
         for k, at in enumerate(_key_points(self._plan.parameters.primes, coin)):
@@ -229,21 +228,28 @@ class Lattice(SecureSum):
 
     async def contribute_block(self, name: str, values: Limbs) -> None:
         seed = self.record(f"{self.session}/{name}", randomness.fresh_seed)
-        body = await self.net.compute(self._encrypt, values, seed)
+        body, promise = await self.net.compute(self._encrypt, values, seed)
         await self.net.send(self._receiver, EncryptedInput(name, body))
         total = await self.net.receive(AddedInputs, self._receiver)
         check_round(name, total.block, self._receiver)
-        await self._check_sum(name, body, total)
-        share = await self.net.compute(self._secret.decryption_share, self._public, total.body)
+        opened = await self.net.compute(lattice.digest_of, total.body)
+        await self._check_sum(name, body, promise, total, opened)
+        share = await self.net.compute(self._secret.decryption_share, self._public, total.body, opened)
         await self.net.send(self._receiver, OpeningShare(name, share))
 
-    def _encrypt(self, values: Limbs, seed: bytes) -> bytes:
-        return self._public.encrypt(values, summands=len(self.contributors), seed=seed)
+    def _encrypt(self, values: Limbs, seed: bytes) -> tuple[bytes, bytes]:
+        """The ciphertext and its digest."""
+        body = self._public.encrypt(values, summands=len(self.contributors), seed=seed)
+        return body, lattice.digest_of(body)
 
-    async def _check_sum(self, name: str, own: bytes, total: AddedInputs) -> None:
-        """A share is given for the sum of everybody's ciphertexts, and for nothing else."""
-        digest = await self.net.compute(self._digest, "sum", total.body, total.carries)
-        coin = await self._toss(name, digest, hashlib.sha256(own).digest())
+    async def _check_sum(
+        self, name: str, own: bytes, promise: bytes, total: AddedInputs, opened: bytes
+    ) -> None:
+        """A share is given for the sum of everybody's ciphertexts, and for nothing else.
+
+        ``promise`` and ``opened`` are the digests of the own ciphertext and of the sum.
+        """
+        coin = await self._toss(name, self._digest("sum", opened, total.carries), promise)
         facts, ours = lattice.inspect(total.body), lattice.inspect(own)
         sizes = len(total.body), len(total.carries) * self._plan.parameters.cipher_bytes
         if facts != replace(ours, count=len(self.contributors)) or sizes != (
@@ -251,8 +257,7 @@ class Lattice(SecureSum):
             len(own) - lattice.HEADER_BYTES,
         ):
             raise MessageError(_OTHER_SUM, hint=_NO_SHARE)
-        part = await self.net.compute(_fingerprints, own, coin)
-        whole = await self.net.compute(_sum_fingerprints, total, coin)
+        part, whole = await self.net.compute(_fingerprints, own, total, coin)
         told = await self._compare(f"the fingerprints of {name}", coin, fingerprint.to_bytes([part]))
         parts = (fingerprint.from_bytes(note, 1)[0] for note in told)
         if fingerprint.plus(fingerprint.points(coin), parts) != whole:
@@ -305,19 +310,24 @@ def _add_key_shares(shares: list[bytes]) -> bytes:
     return lattice.aggregate(shares)
 
 
-def _key_fingerprints(key: bytes, coin: bytes) -> list[fingerprint.Pair]:
-    """One pair for every prime."""
-    residues, together, primes = lattice.key_residues(key)
-    return fingerprint.evaluate_rows(residues, lattice.RESIDUE_BYTES, together, _key_points(primes, coin))
+def _key_fingerprints(keys: Sequence[bytes], coin: bytes) -> list[list[fingerprint.Pair]]:
+    """For every key one pair for every prime."""
+    found = []
+    for key in keys:
+        residues, together, primes = lattice.key_residues(key)
+        at = _key_points(primes, coin)
+        found.append(fingerprint.evaluate_rows(residues, lattice.RESIDUE_BYTES, together, at))
+    return found
 
 
-def _fingerprints(ciphertext: bytes, coin: bytes) -> fingerprint.Pair:
-    return fingerprint.evaluate(*lattice.coefficients(ciphertext), fingerprint.points(coin))
-
-
-def _sum_fingerprints(total: AddedInputs, coin: bytes) -> fingerprint.Pair:
-    """Those of the integers that carries and coefficients make: ciphertexts wrap, integers do not."""
+def _fingerprints(own: bytes, total: AddedInputs, coin: bytes) -> tuple[fingerprint.Pair, fingerprint.Pair]:
+    """Those of a summand, and of the sum."""
     at = fingerprint.points(coin)
+    return fingerprint.evaluate(*lattice.coefficients(own), at), _sum_fingerprints(total, at)
+
+
+def _sum_fingerprints(total: AddedInputs, at: fingerprint.Points) -> fingerprint.Pair:
+    """Those of the integers that carries and coefficients make: ciphertexts wrap, integers do not."""
     body, size = lattice.coefficients(total.body)
     wrapped = fingerprint.evaluate(total.carries, 1, at)
     unit = 1 << (8 * size)

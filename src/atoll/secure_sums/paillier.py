@@ -39,7 +39,7 @@ class Paillier(EncryptedSum):
     multiplies = True
 
     @classmethod
-    def chosen(cls, options: Any) -> type[SecureSum]:
+    def chosen(cls, options: Any, most: int) -> type[SecureSum]:
         return PaillierExponent if options.encoding == "exponent" else cls
 
     @classmethod

@@ -18,8 +18,8 @@ different lists asks for just that. So a contributor answers one list a block, w
 
 Two lists of one block are found out before anything is opened, unless each of them leaves out all honest
 contributors who were told the other. For that, and for both secrets of one contributor, the receiver needs
-the help of at least p - 2 dropouts contributors, where each has p neighbours (all others, or 100). Beyond
-101 contributors equal lists spread along the graph of the honest, which 99 colluders leave connected.
+the help of at least p - 2 dropouts contributors, where each has p neighbours (all others). On a sparse graph
+equal lists spread along the honest: ``graph`` bounds the chance that two lists find a place to part.
 
 Deviation: a block has keys of its own, because a key opened in a later one would open what its owner sent in
 an earlier one.
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from atoll import randomness
 from atoll.codec import Message, encode
@@ -38,12 +38,14 @@ from atoll.errors import MessageError, ParameterError, PartyLeft
 from atoll.fixedpoint import Accumulator, Limbs
 from atoll.network import Compared
 from atoll.secure_sums.base import Cost, check_block, check_round, count_blocks
-from atoll.secure_sums.graph import MAX_NEIGHBOURS, neighbours
+from atoll.secure_sums.drawn_graph import GraphCommitment, GraphCommitments, GraphNonce, GraphNonces
 from atoll.secure_sums.masks import (
     TYPICAL_BLOCK,
     MaskedInput,
     MaskKey,
     Masks,
+    degree,
+    draw_cost,
     gen_masked,
     pair_seed,
     public_key,
@@ -94,8 +96,8 @@ class Unmasking(Message, frozen=True):
 class RecoverableMasks(Masks):
     """A session of pairwise masks that goes on without contributors who leave."""
 
-    to_contributors = (MaskKey, MaskBackup, Members, Survivors, Compared)
-    to_receivers = (BackedUp, MaskedInput, Unmasking)
+    to_contributors: ClassVar[tuple[type[Message], ...]] = (MaskKey, MaskBackup, Members, Survivors, Compared)
+    to_receivers: ClassVar[tuple[type[Message], ...]] = (BackedUp, MaskedInput, Unmasking)
     contributors_see = (
         "public keys and shares of masks, which say nothing alone; which islands stayed, and whether the "
         "others were told the same"
@@ -103,7 +105,7 @@ class RecoverableMasks(Masks):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._threshold = threshold(len(self.contributors), self.options.dropouts)
+        self._threshold = threshold(len(self.contributors), self.options)
         self._stayed: tuple[int, ...] | None = None
         """Who is in what was opened so far, as a contributor was told."""
         if len(self.receivers) != 1:
@@ -111,8 +113,9 @@ class RecoverableMasks(Masks):
 
     @classmethod
     def cost(cls, contributors: int, receivers: int, options: Any, lengths: Sequence[int]) -> Cost:
-        del receivers, options
-        peers, blocks = min(contributors - 1, MAX_NEIGHBOURS), count_blocks(lengths)
+        del receivers
+        due, blocks = degree(contributors, options), count_blocks(lengths)
+        peers = due.neighbours
         name, key, share = TYPICAL_BLOCK, bytes(32), bytes(shamir.SHARE_BYTES)
         everyone = tuple(range(contributors))
         to_neighbour = (MaskKey(name, key), MaskBackup(name, share, share), _comparison(name, key))
@@ -124,10 +127,23 @@ class RecoverableMasks(Masks):
         messages = contributors * blocks * (len(to_neighbour) * peers + 5)
         # A contributor begins the next block before the receiver has opened this one.
         rounds = 6 * blocks + len(lengths)
-        return Cost(messages, per_contributor, contributors * (per_contributor + blocks * told), rounds)
+        total = contributors * (per_contributor + blocks * told)
+        if not due.sparse:
+            return Cost(messages, per_contributor, total, rounds)
+        drawn, compared = draw_cost(contributors), peers * size(Compared("the graph", key, b""))
+        return Cost(
+            messages + drawn.messages + contributors * peers,
+            per_contributor + drawn.bytes_per_contributor + compared,
+            total + drawn.bytes_total + contributors * compared,
+            rounds + drawn.rounds + 1,
+        )
 
     async def open(self) -> None:
-        return  # every block has keys of its own
+        await self._draw_graph()  # every block has keys of its own
+        if self._order is not None and self.net.me in self._index:
+            # Before anybody may leave again: all neighbours believe in the same order, or the run ends.
+            known = [self.contributors[v] for v in self._neighbours() if v in self._order.present]
+            await self.net.agree("the graph", self._order.name, [*known, self.net.me])
 
     # ---- contributors ----
 
@@ -162,12 +178,27 @@ class RecoverableMasks(Masks):
     async def _receive_members(self, name: str, seeds: Mapping[int, bytes]) -> tuple[int, ...]:
         message = await self.net.receive(Members, self.receivers[0])
         check_round(name, message.epoch, self.receivers[0])
-        among = self._stayed if self._stayed is not None else range(len(self.contributors))
+        among = self._stayed if self._stayed is not None else self._taking_part()
         members = self._checked("members", message.members, among)
         for v in self._neighbours():
             if v in members and v not in seeds:
                 raise PartyLeft(f"{self.contributors[v]} is to be part of {name}, but its key never came")
+        self._check_partners(members)
         return members
+
+    def _check_partners(self, members: tuple[int, ...]) -> None:
+        """Enough neighbours take part to mask an input: who has sent one without them cannot take it back."""
+        peers = self._neighbours()
+        staying = sum(v in members for v in peers)
+        if staying < self._threshold:
+            raise MessageError(
+                f"{self.receivers[0]} sent {self.net.me} a list of members that leaves it {staying} of "
+                f"{len(peers)} neighbours where {self._threshold} must stay",
+                hint="nothing was sent: start a new run",
+            )
+
+    def _taking_part(self) -> Collection[int]:
+        return range(len(self.contributors)) if self._order is None else self._order.present
 
     async def _receive_backups(self, name: str, members: tuple[int, ...]) -> dict[int, MaskBackup]:
         peers = [self.contributors[v] for v in self._neighbours() if v in members]
@@ -225,7 +256,8 @@ class RecoverableMasks(Masks):
 
     async def total_block(self, name: str, n: int) -> Limbs:
         absent: set[Address] = set()
-        backed_up = await self.net.gather(BackedUp, self.contributors, absent=absent)
+        present = [self.contributors[u] for u in self._taking_part()]
+        backed_up = await self.net.gather(BackedUp, present, absent=absent)
         members = [self._index[address] for address in backed_up]
         self._check_enough(members)
         await self.net.broadcast(backed_up, Members(name, tuple(members)))
@@ -271,7 +303,7 @@ class RecoverableMasks(Masks):
         self, peer: Address, answer: Unmasking, staying: Collection[int], gone: Collection[int]
     ) -> None:
         """Neither more nor less than was asked for: both shares of one contributor would open its input."""
-        peers = neighbours(self._index[peer], len(self.contributors))
+        peers = self._neighbours_of(self._index[peer])
         due = ({str(v) for v in peers if v in staying}, {str(v) for v in peers if v in gone})
         if (set(answer.self_shares), set(answer.key_shares)) != due:
             raise MessageError(f"{peer} sent shares of other masks and keys than it was asked for")
@@ -291,7 +323,7 @@ class RecoverableMasks(Masks):
             total.subtract(stream(own, block, n))
         for v in gone:
             private = self._recover(v, {u: answer.key_shares.get(str(v)) for u, answer in answers.items()})
-            for u in neighbours(v, len(self.contributors)):
+            for u in self._neighbours_of(v):
                 if u in public_keys:
                     mask = stream(pair_seed(private, public_keys[u]), block, n)
                     (total.subtract if v > u else total.add)(mask)
@@ -305,3 +337,10 @@ class RecoverableMasks(Masks):
 
 def _comparison(name: str, digest: bytes) -> Compared:
     return Compared(f"who stayed in {name}", digest, b"")
+
+
+class DrawnRecoverableMasks(RecoverableMasks):
+    """The same where the graph may have to be drawn."""
+
+    to_contributors = (*RecoverableMasks.to_contributors, GraphCommitments, GraphNonces)
+    to_receivers = (*RecoverableMasks.to_receivers, GraphCommitment, GraphNonce)

@@ -84,7 +84,7 @@ class Shares(SecureSum):
     to_contributors = (ShareSeed,)
     to_receivers = (ShareSum,)
     contributors_see = "random numbers (seeds of shares), which say nothing alone"
-    hides = "what an island sends is uniformly random"
+    hides = "what an island sends are random numbers, which say nothing alone"
 
     @classmethod
     def trust(cls, contributors: int, options: Any) -> str:

@@ -15,7 +15,9 @@ from atoll.privacy.ledger import site_ledger
 from atoll.runtime.doctor.finding import Finding
 
 _NEEDS = {"parquet": "pyarrow"}
-"""What a reader needs beside Atoll's own dependencies, or what an installation may lack."""
+"""What a reader needs that an installation may lack."""
+_EXTRAS = {"bed": "bed_reader", "h5ad": "anndata"}
+"""What a reader needs beside Atoll's own dependencies: without it, there is nothing to mend."""
 _FRAMES = ("polars",)
 
 SLOW_SECONDS = 0.02
@@ -28,7 +30,9 @@ _TRIES = 9
 def readers() -> Iterator[Finding]:
     """Which files can be read as tables, and which frames are taken."""
     broken = []
-    for ending in READERS.names():
+    absent = [ending for ending, package in _EXTRAS.items() if importlib.util.find_spec(package) is None]
+    offered = [ending for ending in READERS.names() if ending not in absent]
+    for ending in offered:
         needed = _NEEDS.get(ending)
         try:
             if needed is not None and importlib.util.find_spec(needed) is None:
@@ -40,7 +44,7 @@ def readers() -> Iterator[Finding]:
                 f"pip install {needed}" if needed else "mend or remove the package that brings this reader"
             )
             yield Finding("readers", "problem", f"files that end in .{ending} cannot be read here", remedy)
-    known = ", ".join(f".{ending}" for ending in READERS.names() if ending not in broken)
+    known = ", ".join(f".{ending}" for ending in offered if ending not in broken)
     missing = [name for name in _FRAMES if importlib.util.find_spec(name) is None]
     if missing:
         said = f"{known}; frames of {', '.join(missing)} are not taken, for it is not installed"

@@ -7,7 +7,6 @@ the Go library release the interpreter. If every role waits, the run fails at on
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from atoll import codec
-from atoll.codec import Decoder, Message
+from atoll.codec import Decoder, Encoded, Message
 from atoll.errors import AtollError, Deadlock, MessageError, ParameterError, RoleFailed, RunError
 from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
@@ -110,6 +109,7 @@ class _Run:
         self.own = own
         self.progress = progress
         self.observer = observer
+        self.observed = type(observer) is not Observer  # only then are messages put together for it
         self.transcript = Transcript()
         self.meter = Meter(self.transcript) if engine.one_at_a_time else None
         self.pool = ThreadPoolExecutor(cores(), "atoll-step")
@@ -205,7 +205,8 @@ class _Run:
             if isinstance(frame.event, Left):
                 self.observer.left(receiver, sender)
             else:
-                self.observer.delivered(receiver, sender, frame.event.data)
+                if self.observed:
+                    self.observer.delivered(receiver, sender, _whole(frame.event.data))
                 self.transcript.received(receiver, frame.size)
             try:
                 with self.meter.of(receiver) if self.meter else nullcontext():
@@ -234,6 +235,10 @@ class _Run:
             self.progress(what, self.transcript)
 
 
+def _whole(data: bytes | Encoded) -> bytes:
+    return data.whole() if isinstance(data, Encoded) else data
+
+
 def _reported(address: Address, error: Exception) -> Exception:
     """An error as the caller sees it: Atoll's own keep their type, all carry the role."""
     if isinstance(error, AtollError):
@@ -243,12 +248,12 @@ def _reported(address: Address, error: Exception) -> Exception:
     return RoleFailed(str(address), f"an unexpected {type(error).__name__}")
 
 
-class _Encoded(NamedTuple):
+class _Ready(NamedTuple):
     """A message as it travels, with its digest for the sender's record."""
 
     message: Message
-    data: bytes
-    digest: bytes
+    data: Encoded
+    digest: bytes | None
 
 
 class _LocalNetwork(Network):
@@ -259,35 +264,38 @@ class _LocalNetwork(Network):
         self.inbox = Inbox(decoder)
         self._run = run
         self._record = record
-        self._common: _Encoded | None = None
+        self._common: _Ready | None = None
         self._sent = 0
         faults = run.engine.faults
         self._dies_at = faults.crash.get(str(me)) if faults else None
 
     async def broadcast(self, to: Iterable[Address], message: Message) -> None:
-        self._common = self._encoded(message)  # once: ciphertexts are large
+        self._common = self._ready(message)  # once: ciphertexts are large
         try:
             await super().broadcast(to, message)
         finally:
             self._common = None
 
-    def _encoded(self, message: Message) -> _Encoded:
+    def _ready(self, message: Message) -> _Ready:
         if self._common is not None and self._common.message is message:
             return self._common
-        data = codec.encode(message)
-        return _Encoded(message, data, hashlib.sha256(data).digest())
+        data = codec.encoded(message)
+        # Records end with the run here, and only an observer ever looks at one: no digest for nobody.
+        return _Ready(message, data, data.digest if self._run.observed else None)
 
     async def send(self, to: Address, message: Message) -> None:
-        _, data, digest = self._encoded(message)
+        _, data, digest = self._ready(message)
         self._sent += 1
         if self._sent == self._dies_at:
             raise _Died
-        self._record.sent(to, digest)
+        if digest is not None:
+            self._record.sent(to, digest)
         depth = self.inbox.depth + 1
         run = self._run
         run.transcript.rounds = max(run.transcript.rounds, depth)
-        run.transcript.sent(self.me, type(message).__name__, len(data))
-        run.observer.sent(self.me, to, data)
+        run.transcript.sent(self.me, to, type(message).__name__, data.size)
+        if run.observed:
+            run.observer.sent(self.me, to, data.whole())
         run.tell(f"{self.me}: {type(message).__name__}")
         run.carry(
             self.me, to, Frame(Received(self.me, data), depth, run.meter.now(self.me) if run.meter else 0.0)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from atoll.codec import Encoded
 from atoll.runtime.inbox import Event, Left
 from atoll.runtime.local.faults import Faults
 from atoll.study.address import Address
@@ -27,7 +28,10 @@ class Frame(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes on the link."""
-        return 0 if isinstance(self.event, Left) else len(self.event.data)
+        if isinstance(self.event, Left):
+            return 0
+        data = self.event.data
+        return data.size if isinstance(data, Encoded) else len(data)
 
 
 Deliver = Callable[[Frame], None]

@@ -9,26 +9,29 @@
 - :mod:`hub_config`: what a hub knows, and the server's configuration that follows from it
 - :mod:`agent`: makes and opens inboxes, redeems invitations
 - :mod:`directory`: public identities as the hub has them, checked against fingerprints
+- :mod:`kept`: shares that roles keep for later steps, sealed
 - :mod:`site`: one site's folder: keys, partners, proposals, runs
 - :mod:`invitations`: one string that lets one site join a hub, once
 - :mod:`hub`: made once, run by its server and agent, changed while it runs
 - :mod:`hub_status`: who is at a hub, who is connected, what waits for whom
 - :mod:`doctor`: what may be wrong between a site and its hub, and what to do
+- :mod:`wire`: frames: what travels between two parties, sealed
 - :mod:`starts`: how a run starts: a signed proposal, an approval from every party
 - :mod:`policy`: which studies a site takes part in
-- :mod:`runs`: what a site's folder holds of one run, proposed or ended
+- :mod:`circle`: with whom a party exchanges greetings and signs of life
 - :mod:`owned`: what a site brings to one run; or rows made up
 - :mod:`workers`: the worker processes of a node
 - :mod:`requests`: what other commands ask of a node
 - :mod:`control`: control messages between nodes, until they have arrived
 - :mod:`keys`: keys of one run: for every pair, direction and start
-- :mod:`wire`: frames: what travels between two parties, sealed
 - :mod:`channel`: what one party knows of another: lanes, starts, acknowledgements
 - :mod:`state`: where a party stands, as its journal says
 - :mod:`sending`: the sending half of a link; :mod:`hearing`: the receiving half
 - :mod:`link`: the thread that moves frames, greets, and ends
 - :mod:`network`: the network and the record of one role
 - :mod:`receipts`: what a party sent, received and opened, chained and signed
+- :mod:`runs`: what a site's folder holds of one run, proposed or ended
+- :mod:`bundles`: how many parties learn of each other's approvals
 - :mod:`node`: a site's node
 - :mod:`submit`: studies submitted from a site
 - :mod:`engine`: the engine that leaves tables where they are

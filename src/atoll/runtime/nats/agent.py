@@ -61,6 +61,8 @@ class Agent:
         self._verbs: dict[str, Callable[[str, bytes], Awaitable[msgspec.Struct]]] = {
             "open": self._open,
             "forget": self._forget,
+            "share": self._share,
+            "unshare": self._unshare,
             "who": self._who,
             "parties": self._parties,
             "time": self._time,
@@ -77,16 +79,18 @@ class Agent:
 
     async def make_inboxes(self) -> int:
         """An inbox for every party, and none for anybody else; how many were missing."""
-        wanted = {subjects.stream(party) for party in self._members().parties}
+        parties = self._members().parties
+        wanted = {subjects.stream(party) for party in parties}
         there = await self._streams()
         missing = sorted(wanted - there)
+        wanted |= {subjects.outbox(party) for party in parties}  # made when they are first asked for
         for start in range(0, len(missing), AT_ONCE):
             await asyncio.gather(*map(self._make, missing[start : start + AT_ONCE]))
         for name in sorted(there - wanted):
-            if name.startswith("IN-"):
+            if name.startswith(("IN-", "OUT-")):
                 with contextlib.suppress(js_errors.NotFoundError):
                     await self._js.delete_stream(name)
-                log.info("removed the inbox %s", name)
+                log.info("removed the stream %s", name)
         return len(missing)
 
     async def _streams(self) -> set[str]:
@@ -182,6 +186,22 @@ class Agent:
             await self._js.purge_stream(
                 name, seq=sequence + 1, subject=subjects.inbox(party, "*", asked.topic)
             )
+        return subjects.Done()
+
+    async def _share(self, party: str, data: bytes) -> msgspec.Struct:
+        msgspec.json.decode(data, type=subjects.Share)
+        await self._js.add_stream(outbox_config(party, self._hub.settings.limits))  # it may be there
+        return subjects.Done()
+
+    async def _unshare(self, party: str, data: bytes) -> msgspec.Struct:
+        asked = msgspec.json.decode(data, type=subjects.Unshare)
+        check_topic(asked.topic)
+        for name in asked.names or ("*",):
+            if name != "*":
+                check_topic(name)
+            filtered = subjects.content(party, asked.topic, name, "*")
+            with contextlib.suppress(js_errors.NotFoundError):
+                await self._js.purge_stream(subjects.outbox(party), subject=filtered)
         return subjects.Done()
 
     async def _who(self, party: str, data: bytes) -> msgspec.Struct:
@@ -298,6 +318,23 @@ def inbox_config(party: str, limits: Limits) -> StreamConfig:
         max_consumers=limits.consumers,
         num_replicas=1,
         allow_direct=False,
+        deny_delete=True,
+    )
+
+
+def outbox_config(party: str, limits: Limits) -> StreamConfig:
+    """What a party has for several receivers. They ask for parts by name; nobody can list them."""
+    return StreamConfig(
+        name=subjects.outbox(party),
+        subjects=[subjects.content(party, "*", "*", "*")],
+        storage=StorageType.FILE,
+        discard=DiscardPolicy.NEW,
+        max_bytes=limits.outbox_bytes,
+        max_msg_size=limits.frame_bytes,
+        max_age=limits.age_seconds,
+        max_consumers=1,
+        num_replicas=1,
+        allow_direct=True,
         deny_delete=True,
     )
 

@@ -19,7 +19,7 @@ import random
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -86,6 +86,23 @@ class Carrier(ABC):
     @abstractmethod
     async def forget(self, topic: str, position: int) -> None:
         """Remove this party's own frames of a topic up to and with ``position``. It may come to nothing."""
+
+    # ---- contents for several receivers ----
+
+    @abstractmethod
+    async def share(self, topic: str, name: str, part: int, frame: bytes) -> bool:
+        """Hand over a part of a content that several parties will ask for, under a name nobody can guess.
+
+        False where the hub takes no such thing.
+        """
+
+    @abstractmethod
+    async def shared(self, sender: str, topic: str, name: str, part: int) -> bytes | None:
+        """A part that another party shared; None where the hub does not have it."""
+
+    @abstractmethod
+    async def unshare(self, topic: str, names: Iterable[str] = ()) -> None:
+        """Remove this party's own contents, or all of a topic. It may come to nothing."""
 
 
 def check_fingerprint(fingerprint: str) -> str:
@@ -157,6 +174,7 @@ class MemoryHub:
         self._lock = threading.Lock()
         self._inboxes: dict[str, _Inbox] = {}
         self._behind: dict[str, _Kept] = {}
+        self._contents: dict[tuple[str, str, str], dict[int, bytes]] = {}
         self._cut: set[str] = set()
         self._carriers: list[MemoryCarrier] = []
 
@@ -184,6 +202,7 @@ class MemoryHub:
             for inbox in self._inboxes.values():
                 inbox.kept.clear()
             self._behind.clear()
+            self._contents.clear()
         self._reconnected(set(self._inboxes))
 
     def kept(self, fingerprint: str) -> int:
@@ -248,6 +267,31 @@ class MemoryHub:
             if inbox and fingerprint not in self._cut:
                 kept = inbox.kept.get(topic, [])
                 del kept[: _count(kept, position)]
+
+    def share(self, sender: str, topic: str, name: str, part: int, frame: bytes) -> None:
+        """Keep a part of a content, unless it is lost or the hub is hostile."""
+        altered = frame if self.alter is None else self.alter(sender, "", topic, frame)
+        with self._lock:
+            if altered is not None and sender not in self._cut and self._chance.random() >= self.loss:
+                self._contents.setdefault((sender, topic, name), {})[part] = altered
+
+    def shared(self, sender: str, topic: str, name: str, part: int) -> bytes | None:
+        """A part of a content."""
+        with self._lock:
+            return self._contents.get((sender, topic, name), {}).get(part)
+
+    def unshare(self, sender: str, topic: str, names: Iterable[str]) -> None:
+        """Remove a party's contents with these names, or all of a topic."""
+        named = set(names)
+        with self._lock:
+            mine = [key for key in self._contents if key[:2] == (sender, topic)]
+            for key in [key for key in mine if not named or key[2] in named]:
+                del self._contents[key]
+
+    def contents(self) -> int:
+        """How many contents are kept."""
+        with self._lock:
+            return len(self._contents)
 
     def is_cut(self, fingerprint: str) -> bool:
         """Whether a party is cut off."""
@@ -353,6 +397,22 @@ class MemoryCarrier(Carrier):
     async def forget(self, topic: str, position: int) -> None:
         self._check_open()
         self._hub.forget(self._me, check_topic(topic), position)
+
+    async def share(self, topic: str, name: str, part: int, frame: bytes) -> bool:
+        self._check_open()
+        check_frame(frame, self.max_frame)
+        await asyncio.sleep(0)
+        self._hub.share(self._me, check_topic(topic), check_topic(name), part, bytes(frame))
+        return True
+
+    async def shared(self, sender: str, topic: str, name: str, part: int) -> bytes | None:
+        self._check_open()
+        await asyncio.sleep(self._hub.takes())
+        return None if self._hub.is_cut(self._me) else self._hub.shared(sender, topic, name, part)
+
+    async def unshare(self, topic: str, names: Iterable[str] = ()) -> None:
+        self._check_open()
+        self._hub.unshare(self._me, check_topic(topic), names)
 
     def reconnected(self) -> None:
         """Tell whoever wants to know, in the carrier's own loop."""

@@ -15,13 +15,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from atoll.errors import MessageError, PartyDoubled, ResumeRefused
-from atoll.runtime.journal import Got, Journal, Piece
-from atoll.runtime.nats.wire import Counts, Head, Sealer, Status
+from atoll.runtime.entries import Got, Piece, Refilled
+from atoll.runtime.journal import Journal
+from atoll.runtime.nats.wire import Counts, Head, Sealer, Status, Ticket
 
 CREDIT: Final = 64 << 20
 """Bytes that may wait for the rest of their messages, for each party."""
@@ -33,6 +35,23 @@ Lane = tuple[int, int]
 
 
 @dataclass
+class Shared:
+    """One content that several receivers get, and lies at the hub once."""
+
+    ticket: Ticket | None = None
+    """To it, once it has left in this start."""
+    refused: bool = False
+    """Whether the hub takes none: it goes to each receiver."""
+    holders: list[tuple[Outgoing, int]] = field(default_factory=list)
+    """Lanes, and its number on each."""
+
+    @property
+    def over(self) -> bool:
+        """Whether everybody has it."""
+        return not any(seq in out.waiting for out, seq in self.holders)
+
+
+@dataclass
 class Payload:
     """A message that was sent and is not yet acknowledged."""
 
@@ -41,6 +60,7 @@ class Payload:
     depth: int
     lsn: int
     """The place in the journal that must be on disk before it leaves."""
+    shared: Shared | None = None
 
 
 @dataclass
@@ -89,13 +109,13 @@ class Assembly:
         self.only: bytes | None = None
         """The whole message, where it has one part."""
 
-    def add(self, part: int, data: bytes, journal: Journal) -> bool:
+    def add(self, part: int, data: bytes | memoryview, journal: Journal) -> bool:
         """Keep a part; True when it was the last that was missing."""
         if self._pieces[part] is not None:
             return False
         self._pieces[part] = journal.keep(data)
         self._missing -= 1
-        self.only = data if len(self._pieces) == 1 else None
+        self.only = bytes(data) if len(self._pieces) == 1 else None
         if part == self._hashed:
             self._hash.update(data)
             self._hashed += 1
@@ -153,8 +173,8 @@ class Incoming:
             return seq not in self.ready
         return due < seq < due + AHEAD and seq not in self.ready and self.pending + head.total <= CREDIT
 
-    def take(self, head: Head, data: bytes, journal: Journal) -> list[Arrival]:
-        """Keep a part; returns the messages that are now in the inbox, or have their bytes again."""
+    def take(self, head: Head, data: bytes | memoryview, journal: Journal) -> list[Arrival]:
+        """Keep a part; returns the messages that are now in the inbox, and were not there before."""
         one = self.parts.get(head.seq)
         if one is None:
             one = self.parts[head.seq] = Assembly(head)
@@ -165,7 +185,8 @@ class Incoming:
         del self.parts[head.seq]
         pieces = one.finish(journal)
         if head.seq in self.hollow:
-            return [self._refill(head.seq, one, pieces)]
+            self._refill(head.seq, one, pieces, journal)
+            return []
         self.ready[head.seq] = one, pieces
         arrived = []
         while (due := len(self.digests) + 1) in self.ready:
@@ -179,10 +200,11 @@ class Incoming:
         self.digests.append(one.digest)
         return Arrival(sender, seq, one.digest, one.depth, pieces, one.only)
 
-    def _refill(self, seq: int, one: Assembly, pieces: tuple[Piece, ...]) -> Arrival:
+    def _refill(self, seq: int, one: Assembly, pieces: tuple[Piece, ...], journal: Journal) -> None:
+        sender, role = self.lane
+        journal.append(Refilled(role, sender, seq, pieces))  # it is acknowledged: the next start must find it
         arrival = self.hollow.pop(seq)
         arrival.pieces, arrival.data, arrival.hollow = pieces, one.only, False
-        return arrival
 
 
 class Peer:
@@ -195,9 +217,8 @@ class Peer:
         self.name = name
         self.fingerprint = fingerprint
         self.first, self.my_first = its[0], mine[0]
-        self.out = {(m, t): Outgoing((m, t)) for m in mine for t in its}
-        self.into = {(t, m): Incoming((t, m)) for t in its for m in mine}
-        self.sealer: Sealer
+        self._ends = mine, its
+        self.sealer: Sealer | None = None
         self.number = 0
         self.boot = b""
         """The latest start of its node that was heard of."""
@@ -209,12 +230,14 @@ class Peer:
         self.nonce = b""
         """Of the question that is open."""
         self.asked: dict[Lane, int] = {}
-        """What had left when it was asked."""
+        """What had left when it was asked; nothing before the first question."""
         self.answered = False
         self.done = False
         self.heard = False
         self.gone = False
         self.waits = False
+        self.said = 0.0
+        """When it last said whether it waits."""
         self.unacked = 0
         self.last = 0.0
         """When it was last heard, by the link's clock."""
@@ -224,10 +247,31 @@ class Peer:
     def __repr__(self) -> str:
         return f"<Peer {self.name}>"
 
+    # Lanes are made when they are first asked for: among many, most pairs never exchange a word.
+
+    @cached_property
+    def out(self) -> dict[Lane, Outgoing]:
+        """The lanes to it."""
+        mine, its = self._ends
+        return {(m, t): Outgoing((m, t)) for m in mine for t in its}
+
+    @cached_property
+    def into(self) -> dict[Lane, Incoming]:
+        """The lanes from it."""
+        mine, its = self._ends
+        return {(t, m): Incoming((t, m)) for t in its for m in mine}
+
+    @property
+    def used(self) -> Iterable[Incoming]:
+        """The lanes from it, if any were asked for."""
+        return self.into.values() if "into" in vars(self) else ()
+
     @property
     def settled(self) -> bool:
         """Whether nothing that was sent to it is still on its way."""
-        return self.gone or self.done or not any(out.waiting for out in self.out.values())
+        if self.gone or self.done or "out" not in vars(self):
+            return True
+        return not any(out.waiting for out in self.out.values())
 
     @property
     def room(self) -> bool:

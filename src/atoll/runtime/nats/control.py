@@ -112,7 +112,7 @@ class Control:
         path.unlink(missing_ok=True)
 
     async def resend(self) -> None:
-        """Send what is due; called again and again."""
+        """Send what is due now. Waits for the hub where it is away."""
         now = time.time()
         for path, one in list(self._waiting.items()):
             if path not in self._waiting or one.next > now:
@@ -125,6 +125,12 @@ class Control:
             public = await self._known.of(one.to)
             if public is not None:
                 await self._carrier.publish(one.to, CONTROL, seal(one.signed, public))
+
+    async def send_all(self, every: float) -> None:
+        """Send what is due, for ever."""
+        while True:
+            await self.resend()
+            await asyncio.sleep(every)
 
     def hurry(self) -> None:
         """After a reconnection: send all that waits now."""

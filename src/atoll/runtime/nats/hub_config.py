@@ -36,6 +36,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     inbox_bytes: int = 1 << 30
     """Frames that wait for one party. Publishing to a full inbox is lost, and resent later."""
     inbox_frames: int = 1_000_000
+    outbox_bytes: int = 1 << 30
+    """Contents of one party for several receivers. What finds no room is sent to each of them instead."""
     age_seconds: int = 14 * 24 * 3600
     consumers: int = 32
 
@@ -233,14 +235,24 @@ def _imports(services: list[str]) -> str:
     return f"imports: [{each}]"
 
 
+_READ_CONTENTS: Final = f"$JS.API.DIRECT.GET.*.{subjects.content('*', '*', '*', '*')}"
+
+
 def _party_services(party: str) -> list[str]:
-    return [subjects.inbox("*", party, "*"), subjects.ask(party, "*"), subjects.next_frames(party, "*")]
+    return [
+        subjects.inbox("*", party, "*"),
+        subjects.ask(party, "*"),
+        subjects.content(party, "*", "*", "*"),
+        subjects.next_frames(party, "*"),
+        _READ_CONTENTS,
+    ]
 
 
 def accounts(members: Members, limits: Limits) -> str:
     """Who may do what: one account per party and invitation, and the hub's, which alone holds streams."""
     # Only this file says who imports what of these. A request for frames is answered by many messages.
-    exports = [f"{{ service: {_q(one)} }}" for one in (*_party_services("*")[:2], subjects.redeem("*"))]
+    offers = (*_party_services("*")[:3], _READ_CONTENTS, subjects.redeem("*"))
+    exports = [f"{{ service: {_q(one)} }}" for one in offers]
     exports.append(f"{{ service: {_q('$JS.API.CONSUMER.MSG.NEXT.*.*')}, response: stream }}")
     others = []
     if members.system:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -53,6 +53,10 @@ FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 2.0
 REFUSED_WAIT: Final = 5.0
 
+SHARED_WAIT: Final = 0.005
+SHARED_PATIENCE: Final = 1.0
+"""How long a content may take to the hub after its ticket has arrived."""
+
 _ENDS: Final = ("deleted", "shutdown", "leadership", "push based", "no responders")
 """In what a server says about a request: there is nothing more to be had from this consumer."""
 
@@ -85,6 +89,10 @@ class NatsCarrier(Carrier):
         self._abandoned: set[asyncio.Task[None]] = set()
         self._opened = 0
         self._reads: dict[str, str] = {}
+        self._inboxes: dict[tuple[str, str], str] = {}
+        """Subjects of other parties' inboxes, as they were checked."""
+        self._shares: Client | None = None
+        """The connection on which the hub was asked for an outbox."""
 
     @property
     def me(self) -> str:
@@ -203,9 +211,12 @@ class NatsCarrier(Carrier):
 
     async def publish(self, to: str, topic: str, frame: bytes) -> None:
         check_frame(frame, self.max_frame)
-        subject = subjects.inbox(check_fingerprint(to), self._me, check_topic(topic))
+        subject = self._inboxes.get((to, topic))
+        if subject is None:
+            subject = subjects.inbox(check_fingerprint(to), self._me, check_topic(topic))
+            self._inboxes[to, topic] = subject
         while True:
-            client = await self._connected()
+            client = self._client or await self._connected()
             try:
                 await client.publish(subject, frame)
                 connection.heed_cancel()
@@ -296,6 +307,48 @@ class NatsCarrier(Carrier):
         check_topic(topic)
         with contextlib.suppress(HubUnreachable, HubRefused):
             await self.ask("forget", subjects.Forget(topic, position), subjects.Done)
+
+    # ---- contents for several receivers ----
+
+    async def share(self, topic: str, name: str, part: int, frame: bytes) -> bool:
+        subject = subjects.content(self._me, check_topic(topic), check_topic(name), str(part))
+        check_frame(frame, self.max_frame)
+        while True:
+            client = await self._connected()
+            try:
+                if self._shares is not client:
+                    await self.ask("share", subjects.Share(), subjects.Done)
+                    self._shares = client
+                await client.publish(subject, frame)
+                connection.heed_cancel()
+                return True
+            except (HubRefused, HubUnreachable):
+                return False
+            except (nats_errors.Error, OSError):
+                await self._let_go(client)
+
+    async def shared(self, sender: str, topic: str, name: str, part: int) -> bytes | None:
+        subject = subjects.read_content(
+            check_fingerprint(sender), check_topic(topic), check_topic(name), str(part)
+        )
+        wait, until = SHARED_WAIT, time.monotonic() + SHARED_PATIENCE
+        while True:
+            client = await self._connected()
+            try:
+                told: Msg = await client.request(subject, b"", timeout=ASK_SECONDS)
+            except (nats_errors.Error, OSError, TimeoutError):
+                return None
+            if (told.headers or {}).get("Status") is None:
+                return told.data
+            if time.monotonic() > until:
+                return None
+            await asyncio.sleep(wait)  # its ticket was faster
+            wait *= 2
+
+    async def unshare(self, topic: str, names: Iterable[str] = ()) -> None:
+        asked = subjects.Unshare(check_topic(topic), tuple(map(check_topic, names)))
+        with contextlib.suppress(HubUnreachable, HubRefused):
+            await self.ask("unshare", asked, subjects.Done)
 
 
 class _Pulls:

@@ -20,11 +20,11 @@ from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.errors import ResumeRefused, RunError
 from atoll.network import Network, Record
-from atoll.runtime import journal as j
+from atoll.runtime import entries
 from atoll.runtime.engine import Progress
 from atoll.runtime.inbox import Inbox, Left, Received
-from atoll.runtime.nats.channel import Arrival, Payload
-from atoll.runtime.nats.link import Link
+from atoll.runtime.nats.channel import Arrival, Payload, Shared
+from atoll.runtime.nats.link import Crossing, Link
 from atoll.runtime.nats.state import Happening, RunState
 from atoll.runtime.transcript import Transcript
 from atoll.study.address import Address
@@ -35,6 +35,8 @@ M = TypeVar("M", bound=Message)
 _UNCHECKED: Final = 1 << 22
 """Bytes that a role may hand over before it looks whether there is room."""
 _BIG: Final = 1 << 18
+_WORTH_SHARING: Final = 1 << 18
+"""Bytes of uplink that are worth the round trip in which receivers ask for a shared content."""
 _TELL_SECONDS: Final = 0.1
 """Between two reports of progress."""
 
@@ -78,7 +80,7 @@ class JournalRecord(Record):
             if tag not in self._drawn:
                 self._refuse_after_the_end(f"draws {tag!r}")
                 drawn = draw()
-                self._journal.append(j.Draw(self._role, tag, drawn))
+                self._journal.append(entries.Draw(self._role, tag, drawn))
                 self._drawn[tag] = drawn
             return self._drawn[tag]
 
@@ -92,7 +94,7 @@ class JournalRecord(Record):
                     )
             else:
                 self._refuse_after_the_end("sends")
-                self.lsn = self._journal.append(j.Sent(self._role, self._state.places[to], digest))
+                self.lsn = self._journal.append(entries.Sent(self._role, self._state.places[to], digest))
                 self._sendings.append((to, digest))
             self._sent += 1
 
@@ -133,8 +135,9 @@ class NatsNetwork(Network):
         self._loop = asyncio.get_running_loop()
         self._events: deque[Arrival | Left] = deque()
         self._changed = asyncio.Event()
+        self._arriving = Crossing(self._loop.call_soon_threadsafe, self._push)
         self._seq: Counter[Address] = Counter()
-        self._common: tuple[Message, bytes, bytes] | None = None
+        self._common: tuple[Message, bytes, bytes, Shared | None] | None = None
         self._unchecked = 0
         self._told = 0.0
         self.ended = False
@@ -148,12 +151,12 @@ class NatsNetwork(Network):
 
     def _deliver(self, happening: Happening) -> None:
         """Called in the link's thread."""
-        self._loop.call_soon_threadsafe(self._push, happening)
+        self._arriving.put(happening)
 
     def _push(self, happening: Happening) -> None:
-        if isinstance(happening, j.Gone):
+        if isinstance(happening, entries.Gone):
             self._events.extend(Left(address) for address in self._state.left_events(happening.party))
-        elif not happening.hollow or happening not in self._events:
+        else:
             self._events.append(happening)
         self._changed.set()
 
@@ -204,8 +207,11 @@ class NatsNetwork(Network):
     # ---- what leaves ----
 
     async def broadcast(self, to: Iterable[Address], message: Message) -> None:
+        to = list(to)
         data = codec.encode(message)  # once: ciphertexts are large
-        self._common = message, data, hashlib.sha256(data).digest()
+        others = {address.party for address in to} - {self.me.party}
+        shared = Shared() if len(data) * (len(others) - 1) >= _WORTH_SHARING else None
+        self._common = message, data, hashlib.sha256(data).digest(), shared
         try:
             await super().broadcast(to, message)
         finally:
@@ -213,20 +219,20 @@ class NatsNetwork(Network):
 
     async def send(self, to: Address, message: Message) -> None:
         if self._common is not None and self._common[0] is message:
-            _, data, digest = self._common
+            _, data, digest, shared = self._common
         else:
-            data = codec.encode(message)
+            data, shared = codec.encode(message), None
             digest = hashlib.sha256(data).digest()
         self.record.sent(to, digest)
         self._seq[to] += 1
         depth = self._inbox.depth + 1
         kind = type(message).__name__
         self._transcript.rounds = max(self._transcript.rounds, depth)
-        self._transcript.sent(self.me, kind, len(data))
+        self._transcript.sent(self.me, to, kind, len(data))
         self._tap.sent(self.me, to, kind, len(data), digest)
         self._tell(kind)
         lane = self._state.places[self.me], self._state.places[to]
-        self._link.send(lane, self._seq[to], Payload(data, digest, depth, self.record.lsn))
+        self._link.send(lane, self._seq[to], Payload(data, digest, depth, self.record.lsn, shared))
         await self._make_room(len(data))
 
     async def _make_room(self, size: int) -> None:

@@ -20,6 +20,7 @@ from atoll.codec import Message
 from atoll.crypto.identity import Identity, PublicIdentity, read_notice
 from atoll.errors import AtollError, MessageError, ParameterError, PrivacyError, RunError
 from atoll.runtime.nats import requests, runs
+from atoll.runtime.nats.bundles import collected, is_collected, listeners, read_collected
 from atoll.runtime.nats.carrier import Carrier
 from atoll.runtime.nats.connection import HubUnreachable
 from atoll.runtime.nats.control import Control, Known
@@ -32,6 +33,7 @@ from atoll.runtime.nats.site import DataSet, Site, write_json
 from atoll.runtime.nats.starts import (
     LIFETIME,
     Approval,
+    Approvals,
     Cancel,
     Decline,
     Ended,
@@ -128,20 +130,26 @@ class Node:
 
     async def _work(self) -> None:
         log.info("the node of %s is up", self.identity.fingerprint[:16])
-        reader = asyncio.create_task(self._control.receive(self._take))
+        # Both wait for the hub, where it is away; the site's owner and the workers must not.
+        talk = {
+            asyncio.create_task(self._control.receive(self._take)),
+            asyncio.create_task(self._control.send_all(TICK)),
+        }
         stop = asyncio.create_task(self._stopping.wait())
         try:
             while not stop.done():
-                if reader.done():
-                    reader.result()
+                for one in talk:
+                    if one.done():
+                        one.result()
                 self._look_at_requests()
                 for folder, state in list(every_run(self.site)):
                     if state.phase in runs.ACTIVE:
                         self._go_on(folder, state)
-                await self._control.resend()
-                await asyncio.wait({stop, reader}, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
+                    elif folder.has_key:
+                        self._see_off(folder, state)
+                await asyncio.wait({stop, *talk}, timeout=TICK, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _cancelled({reader, stop})
+            await _cancelled({*talk, stop})
 
     # ---- what arrives ----
 
@@ -160,12 +168,20 @@ class Node:
             given = read_approval(proposed, opened)
             if folder.take(given):
                 self._note(folder, state, given.approval.party, Answer(runs.APPROVED))
+        elif isinstance(message, Approvals):
+            for given in read_collected(proposed, opened):
+                folder.take(given)
+            approved = dict.fromkeys(state.parties, Answer(runs.APPROVED))
+            state.answers = {**approved, **state.answers}
+            folder.save(state)
         elif isinstance(message, Decline):
             declined = read_answer(proposed, opened, Decline)
             self._note(
                 folder, state, declined.party, Answer(runs.DECLINED, plain(declined.words or declined.why))
             )
             if state.phase != runs.RUNNING:
+                if state.mine and is_collected(state):
+                    self._tell(state, opened.signed, state.expires)
                 self._end(folder, state, runs.DECLINED, words=f"{declined.party} declined")
         elif isinstance(message, Cancel):
             read_answer(proposed, opened, Cancel)
@@ -201,16 +217,25 @@ class Node:
         except AtollError as error:
             state.refused = (error.message,)
             policy = Policy()
-        folder.save(state)
-        text = self.options.review(proposed, state)
-        folder.review.write_text(text, encoding="utf-8")
-        folder.review.chmod(0o600)
+        self._review(folder, state, proposed)
         log.info("run %s: proposed by %s, study %s", folder.name, state.submitter, state.digest[:16])
         self.options.say("proposed", state)
         if state.refused:
             self._decline(folder, state, "policy", "")
         elif self._is_preapproved(policy, state.digest):
             self._approve(folder, state, None)
+
+    def _review(self, folder: RunFolder, state: State, proposed: Proposed) -> None:
+        """What the site's owner reads. What cannot be reviewed is refused, and does not end the node."""
+        try:
+            text = self.options.review(proposed, state)
+        except Exception as error:
+            text = f"there is no review of this study here: {type(error).__name__}"
+            log.exception("run %s: no review", folder.name)
+            state.refused = (*state.refused, text)
+        folder.save(state)
+        folder.review.write_text(text, encoding="utf-8")
+        folder.review.chmod(0o600)
 
     def _refusals(self, policy: Policy, study: Study, state: State) -> list[str]:
         chosen = None
@@ -258,7 +283,8 @@ class Node:
         given = folder.approve(self.identity)
         state.phase = runs.APPROVED
         folder.save(state)
-        self._tell(state, given.signed, state.expires)
+        if not (state.mine and is_collected(state)):  # it goes along with all the others
+            self._tell(state, given.signed, state.expires)
         log.info("run %s: approved here", folder.name)
         self.options.say("approved here", state)
 
@@ -295,9 +321,7 @@ class Node:
         state.deadline = request.deadline or self.options.deadline
         state.data_set = request.data_set
         state.refused = tuple(self._refusals(read_policy(self.site.policy_file), proposed.study, state))
-        folder.save(state)
-        folder.review.write_text(self.options.review(proposed, state), encoding="utf-8")
-        folder.review.chmod(0o600)
+        self._review(folder, state, proposed)
         try:
             self._approve(folder, state, request.data_set)  # whoever submits approves
         except AtollError as error:
@@ -328,10 +352,9 @@ class Node:
         return folder.name
 
     def _tell(self, state: State, signed: bytes, until: float) -> None:
-        """To every other party, until they have it."""
-        for party, fingerprint in state.parties.items():
-            if party != state.me:
-                self._control.send(fingerprint, signed, until)
+        """To whoever is to hear it, until they have it."""
+        for fingerprint in listeners(state):
+            self._control.send(fingerprint, signed, until)
 
     # ---- runs ----
 
@@ -339,13 +362,16 @@ class Node:
         if state.phase == runs.RUNNING:
             self._look_after(folder, state)
         elif time.time() > state.expires:
-            silent = ", ".join(state.silent)
-            words = f"no answer from {silent}" if silent else "not approved in time"
-            self._end(folder, state, runs.EXPIRED, words=words, missing=state.silent)
-        elif state.phase == runs.APPROVED:
-            proposed = folder.proposed()
-            if len(folder.given(proposed)) == len(state.parties):
-                self._begin(folder, state)
+            # Where answers are collected, only the submitter knows who is missing.
+            missing = state.silent if state.mine or not is_collected(state) else ()
+            words = f"no answer from {', '.join(missing)}" if missing else "not approved in time"
+            self._end(folder, state, runs.EXPIRED, words=words, missing=missing)
+        elif state.phase == runs.APPROVED and folder.is_approved_by_all():
+            if state.mine and is_collected(state):
+                proposed = folder.proposed()
+                told = collected(self.identity, proposed, folder.given(proposed))
+                self._tell(state, told, state.expires)
+            self._begin(folder, state)
 
     def _begin(self, folder: RunFolder, state: State) -> None:
         try:
@@ -362,8 +388,6 @@ class Node:
     def _look_after(self, folder: RunFolder, state: State) -> None:
         end = folder.end()
         if end is not None:
-            if self._workers.is_staying(folder.path):
-                self._workers.leave(folder.path)  # it stays for parties that are not done
             words = end.words if not end.hint else f"{end.words} ({end.hint})"
             self._end(
                 folder, state, end.state, error=end.error, words=words, role=end.role, missing=end.missing
@@ -394,11 +418,9 @@ class Node:
         folder.save(state)
         if began and phase != runs.FINISHED and not folder.receipt.exists():
             self._write_receipt(folder, phase)
-        if not self._workers.is_staying(folder.path):
-            folder.forget_key()
         log.info("run %s: %s", folder.name, phase)
         self._control.drop(
-            lambda message: _is_about(message, state) and isinstance(message, Proposal | Approval)
+            lambda message: _is_about(message, state) and isinstance(message, Proposal | Approval | Approvals)
         )
         if began:
             said = Ended(
@@ -406,6 +428,19 @@ class Node:
             )
             self._tell(state, sign(self.identity, said), time.time() + AFTERWARDS)
         self.options.say(phase, state)
+
+    def _see_off(self, folder: RunFolder, state: State) -> None:
+        """A worker stays for parties that are not done; then nothing is left that could open the run."""
+        if self._workers.is_staying(folder.path):
+            return
+        over = all(state.answers.get(party, _NONE).state in runs.ENDED for party in state.others)
+        late = time.time() > state.ended + AFTERWARDS or self._workers.gave_up(folder.path)
+        if state.phase == runs.FINISHED and not (over or late):
+            self._workers.keep(folder.path)  # it was killed while it stayed
+            return
+        self._workers.end(folder.path)
+        folder.erase()
+        log.info("run %s: journal erased", folder.name)
 
     def _write_receipt(self, folder: RunFolder, phase: str) -> None:
         """Of a run whose worker was ended before it could write its own."""
@@ -418,6 +453,9 @@ class Node:
 _NO_RUN = State(
     id="", study="", digest="", protocol="", me="", submitter="", reason="", made=0, expires=0, parties={}
 )
+
+
+_NONE = Answer("")
 
 
 def _is_about(message: Message, state: State) -> bool:

@@ -11,12 +11,15 @@ import msgspec
 import numpy as np
 
 from atoll import randomness
+from atoll.crypto.identity import Identity
 from atoll.data.columns import column_names
 from atoll.data.island import Island, as_island
 from atoll.errors import ParameterError, PrivacyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
 from atoll.protocols.own import Own
+from atoll.runtime.aligned import aligned
+from atoll.runtime.nats import kept
 from atoll.runtime.nats.policy import Table, read_policy
 from atoll.runtime.nats.site import DataSet, Site
 from atoll.runtime.nats.starts import RunStart
@@ -26,20 +29,22 @@ from atoll.study.model import Local, Study
 REHEARSAL_ROWS: Final = 60
 
 
-def own_of(site: Site, start: RunStart, data_set: str | None) -> Own:
+def own_of(site: Site, identity: Identity, start: RunStart, data_set: str | None) -> Own:
     """What this party's roles are handed."""
     study, me = start.study, start.me
     needs_table = me in data_holders(study)
     chosen = chosen_data_set(site, data_set) if needs_table else None
-    kept = {} if start.rehearse else kept_shares(site, study)
+    shares = {} if start.rehearse else kept_shares(site, identity, study)
     if chosen is None:
-        return Own(kept=kept)
+        return Own(kept=shares)
     if start.rehearse:
         return Own(made_up(study, me, tuple(column_names(Path(chosen.path)))))
     island = as_island(me, chosen.path)
     island.identity, island.capacity = chosen.identity, chosen.capacity
+    if chosen.alignment is not None:
+        island = aligned(island, chosen.alignment)
     ledger = _ledger(site, study, chosen)
-    return Own(island, ledger, read_policy(site.policy_file).allow.min_colluders, kept)
+    return Own(island, ledger, read_policy(site.policy_file).allow.min_colluders, shares)
 
 
 def chosen_data_set(site: Site, name: str | None) -> DataSet:
@@ -112,16 +117,11 @@ def _ledger(site: Site, study: Study, chosen: DataSet) -> Ledger | None:
     return Ledger(site.ledger) if chosen.identity is not None and site.ledger.is_file() else None
 
 
-def kept_shares(site: Site, study: Study) -> dict[str, bytes]:
+def kept_shares(site: Site, identity: Identity, study: Study) -> dict[str, bytes]:
     """Role -> what it kept of the run that this study goes on from."""
     if not protocol_of(study.protocol).follows:
         return {}
-    wanted = str(study.parameters.get("session", ""))
-    for folder in site.kept.iterdir():
-        shares = {path.name: path.read_bytes() for path in folder.iterdir()}
-        if any(bytes.fromhex(wanted) in share for share in shares.values()):
-            return shares
-    raise ParameterError("this site kept no share of that run", hint="it was kept by another site, or lost")
+    return kept.find(site.kept, identity, bytes.fromhex(str(study.parameters.get("session", ""))))
 
 
 # ---- rehearsals ----

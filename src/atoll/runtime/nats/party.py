@@ -9,6 +9,7 @@ import platform
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned, Protocol, resolve, with_helpers
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Progress
-from atoll.runtime.journal import FORMAT, Header, Journal, Probe
+from atoll.runtime.entries import Header
+from atoll.runtime.journal import FORMAT, Journal, Probe
 from atoll.runtime.nats.keys import RunKeys
 from atoll.runtime.nats.link import CarrierFactory, Link
 from atoll.runtime.nats.network import NatsNetwork, Tap
@@ -65,14 +67,16 @@ async def run_party(
     protocol: Protocol | None = None,
     durable: bool = True,
     probe: Probe | None = None,
+    links: asyncio.AbstractEventLoop | None = None,
 ) -> PartyOutcome:
     """Run all roles of ``start.me`` to their end, going on from the journal in ``folder`` if there is one.
 
     ``deadline``: seconds for which another party may be silent. ``durable=False`` leaves syncs out: a power
     failure may then lose the run, a crash of the process does not. ``probe`` is for tests: it is told of
-    every point at which a crash would matter. Errors: :class:`ResumeRefused` if this folder cannot be gone on
-    from (nothing has left; running again does not help), any other :class:`AtollError` if the run ended for
-    everybody.
+    every point at which a crash would matter. ``links``: a loop that runs in another thread, for a process
+    that holds many parties; else the party's link has a thread of its own. Errors: :class:`ResumeRefused` if
+    this folder cannot be gone on from (nothing has left; running again does not help), any other
+    :class:`AtollError` if the run ended for everybody.
     """
     protocol = protocol or protocol_of(start.study.protocol)
     study = resolve(protocol, start.study)
@@ -86,7 +90,7 @@ async def run_party(
     journal = Journal(folder, start.journal_key, header, durable=durable, probe=probe)
     try:
         timing = (timing or Timing())._replace(deadline=deadline)
-        return await party.run(journal, carrier_factory, timing, probe)
+        return await party.run(journal, carrier_factory, timing, probe, links)
     finally:
         journal.close()
 
@@ -108,11 +112,18 @@ class _Party:
         self.transcript = Transcript()
 
     async def run(
-        self, journal: Journal, carrier: CarrierFactory, timing: Timing, probe: Probe | None
+        self,
+        journal: Journal,
+        carrier: CarrierFactory,
+        timing: Timing,
+        probe: Probe | None,
+        links: asyncio.AbstractEventLoop | None = None,
     ) -> PartyOutcome:
         state = RunState(self.start, journal)
         judge = judge_of(self.protocol, self.study)
-        link = Link(state, RunKeys(self.start), carrier, timing=timing, judge=judge, probe=probe)
+        chair = chair_of(self.protocol, self.study)
+        keys = RunKeys(self.start)
+        link = Link(state, keys, carrier, timing=timing, judge=judge, probe=probe, chair=chair, shared=links)
         decoder = Decoder[Message](self.protocol.all_messages(self.study))
         with ThreadPoolExecutor(cores(), "atoll-step") as pool, one_blas_thread:
             nets = [
@@ -138,7 +149,7 @@ class _Party:
             learned,
             self.transcript,
             tuple(state.parties[place] for place in sorted(state.gone)),
-            tuple(p.name for p in state.peers.values() if not (p.done or p.gone)),
+            link.unconfirmed,
             dict(link.counts),
             journal.number,
         )
@@ -216,12 +227,21 @@ def judge_of(protocol: Protocol, study: Study) -> Judge | None:
     return Judge(names.index(study.the(protocol.judge).party), may_leave, places)
 
 
+def chair_of(protocol: Protocol, study: Study) -> int:
+    """Who hears all where many take part: a party that exchanges messages with most of them anyway."""
+    names = [party.name for party in study.parties]
+    singles = [role for role in protocol.roles if role in protocol.single_roles and study.who(role)]
+    role = protocol.judge or next(iter(singles), "")
+    return names.index(study.the(role).party) if role and study.who(role) else 0
+
+
 def header_of(start: RunStart, own: Own) -> Header:
     """What a journal of this run belongs to."""
     data = "" if own.island is None else own.island.digest()
     return Header(FORMAT, start.run_id, start.study.digest, start.me, data, versions())
 
 
+@cache
 def versions() -> dict[str, str]:
     """What the last bits of a product may depend on."""
     from threadpoolctl import (

@@ -9,6 +9,7 @@ content against one.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -203,6 +204,18 @@ def _chain(lines: Iterable[bytes]) -> bytes:
     for line in lines:
         head = hashlib.sha256(head + line).digest()
     return head
+
+
+def cursors(receipt: Receipt) -> dict[str, int]:
+    """How many messages went from whom to whom."""
+    counted: Counter[str] = Counter()
+    for entry in receipt.entries:
+        mine = f"{receipt.header.party}/{entry.role}"
+        if entry.did == "sent":
+            counted[f"{mine} -> {entry.peer}"] += 1
+        elif entry.did == "received":
+            counted[f"{entry.peer} -> {mine}"] += 1
+    return dict(counted)
 
 
 # ---- verifying ----

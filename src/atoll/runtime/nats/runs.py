@@ -13,7 +13,9 @@ from typing import Final
 import msgspec
 
 from atoll.crypto.identity import Identity
-from atoll.errors import ParameterError, RunError
+from atoll.errors import DataError, ParameterError, RunError
+from atoll.runtime.journal import erase
+from atoll.runtime.nats.receipts import cursors, read_receipt
 from atoll.runtime.nats.site import Site, read_json, write_json
 from atoll.runtime.nats.starts import (
     Given,
@@ -36,6 +38,7 @@ DECLINED: Final = "declined"
 CANCELLED: Final = "cancelled"
 EXPIRED: Final = "expired"
 ACTIVE: Final = (PROPOSED, APPROVED, RUNNING)
+ENDED: Final = (FINISHED, FAILED, DECLINED, CANCELLED, EXPIRED)
 LAST: Final = "last"
 
 _SEALED: Final = "key of a run"
@@ -90,6 +93,10 @@ class State(msgspec.Struct, kw_only=True):
         return self.id[:12]
 
     @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(name for name in self.parties if name != self.me)
+
+    @property
     def silent(self) -> tuple[str, ...]:
         """Parties that have not answered."""
         return tuple(name for name in self.parties if name != self.me and name not in self.answers)
@@ -118,6 +125,17 @@ class Progress(msgspec.Struct, frozen=True):
     left: float | None = None
     """Seconds, guessed from the rounds so far."""
     at: float = 0.0
+
+
+class Tombstone(msgspec.Struct, frozen=True):
+    """What stays of a journal."""
+
+    run: str
+    study: str
+    party: str
+    ended: str
+    lanes: dict[str, int]
+    """How many messages were sent and received, by their ends."""
 
 
 class RunFolder:
@@ -222,16 +240,22 @@ class RunFolder:
     def given(self, proposed: Proposed) -> dict[str, Given]:
         """All approvals so far, in the study's order."""
         found = {}
-        for party in proposed.study.parties:
-            path = self._given_file(party.name)
+        for path, party in zip(self._given_files(), proposed.study.parties, strict=True):
             if path.exists():
                 opened = open_signed(path.read_bytes())
                 found[party.name] = read_approval(proposed, opened, now=proposed.proposal.made)
         return found
 
+    def is_approved_by_all(self) -> bool:
+        """Whether there is an approval from everybody."""
+        return all(path.exists() for path in self._given_files())
+
+    def _given_files(self) -> list[Path]:
+        """In the study's order."""
+        return [self.path / f"approval-{index}.bin" for index in range(len(self.state().parties))]
+
     def _given_file(self, party: str) -> Path:
-        index = next(i for i, name in enumerate(self.state().parties) if name == party)
-        return self.path / f"approval-{index}.bin"
+        return self._given_files()[list(self.state().parties).index(party)]
 
     def start(self, identity: Identity) -> RunStart:
         """The run that all approvals make, once they are here."""
@@ -244,9 +268,26 @@ class RunFolder:
             ) from None
         return begin(identity, proposed, self.given(proposed), private)
 
-    def forget_key(self) -> None:
-        """An ended run never starts again: its approval is used up, and old frames cannot be opened."""
+    @property
+    def has_key(self) -> bool:
+        """Whether the run can still be gone on with."""
+        return (self.path / "key.bin").exists()
+
+    def erase(self) -> None:
+        """An ended run never starts again: its approval is used up, old frames cannot be opened, and nothing
+        opens its journal, of which a tombstone stays: which run, how it ended, how much was sent to whom."""
+        if self.journal.is_dir():
+            erase(self.journal, self._tombstone())
         (self.path / "key.bin").unlink(missing_ok=True)
+
+    def _tombstone(self) -> bytes:
+        state, end = self.state(), self.end()
+        try:
+            lanes = cursors(read_receipt(self.receipt))
+        except DataError:  # cancelled before there was one
+            lanes = {}
+        said = Tombstone(state.run, state.digest, state.me, "" if end is None else end.state, lanes)
+        return msgspec.json.encode(said)
 
 
 def every_run(site: Site) -> Iterator[tuple[RunFolder, State]]:

@@ -22,10 +22,11 @@ import msgspec
 from atoll.crypto.identity import Identity, needs_passphrase, public_of
 from atoll.errors import ParameterError, RunError
 from atoll.privacy.ledger_file import site_ledger
+from atoll.runtime.nats import kept
 from atoll.runtime.result import write_whole
 from atoll.study.tables import read_table
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 PATIENCE: Final = 2.0
 """Seconds for which a node that starts waits for the lock."""
 
@@ -39,11 +40,13 @@ class _Site(msgspec.Struct, frozen=True):
 
 
 class DataSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One table of the site: where it lies, and which data set it is to the ledger."""
+    """One table of the site: where it lies, which data set it is to the ledger, and the result of the
+    alignment that put its rows in order."""
 
     path: str
     identity: str | None = None
     capacity: int | None = None
+    alignment: str | None = None
 
 
 class HubAddress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,7 +163,7 @@ class Site:
 
     @property
     def kept(self) -> Path:
-        """Shares that roles keep for later steps, by session."""
+        """Shares that roles keep for later steps, by run, sealed (:mod:`~atoll.runtime.nats.kept`)."""
         return self._made("kept")
 
     def _made(self, name: str) -> Path:
@@ -258,8 +261,8 @@ def _try_lock(handle: int, kind: int) -> bool:
 def read_data_sets(given: str | Path) -> dict[str, DataSet]:
     """``--data``: one table, or a TOML file of tables by name.
 
-    In a TOML file each table ``[name]`` has ``path`` and may have ``identity`` and ``capacity``; paths
-    count from its folder.
+    In a TOML file each table ``[name]`` has ``path`` and may have ``identity``, ``capacity`` and
+    ``alignment`` (the result file of one); paths count from its folder.
     """
     path = Path(given)
     if path.suffix != ".toml":
@@ -281,7 +284,9 @@ def _data_set(file: Path, name: str, table: Any) -> DataSet:
     if not isinstance(table, dict):
         raise ParameterError(f"{file}: {name} must be a table", hint=f'[{name}] and below it path = "..."')
     one = read_table(table, DataSet, (name,))
-    return msgspec.structs.replace(one, path=str((file.parent / one.path).absolute()))
+    alignment = None if one.alignment is None else str((file.parent / one.alignment).absolute())
+    path = str((file.parent / one.path).absolute())
+    return msgspec.structs.replace(one, path=path, alignment=alignment)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -308,5 +313,5 @@ def _write_form(folder: Path, form: int) -> None:
     write_json(folder / "site.json", _Site(form))
 
 
-MIGRATIONS: dict[int, Callable[[Path], None]] = {}
+MIGRATIONS: dict[int, Callable[[Path], None]] = {1: kept.seal_plain}
 """From one format to the next, by the older one's number."""

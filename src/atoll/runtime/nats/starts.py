@@ -25,9 +25,10 @@ from atoll.crypto import envelope
 from atoll.crypto.identity import Identity, PublicIdentity
 from atoll.errors import MessageError, RunError, StudyError
 from atoll.protocols import resolve
+from atoll.runtime.nats.wire import VERSION
 from atoll.study.model import FORMAT, Party, Study, from_plain
 
-WIRE_VERSIONS: Final = (1,)
+WIRE_VERSIONS: Final = (VERSION,)
 """The versions of frames that this Atoll speaks, the newest last."""
 
 LIFETIME: Final = 7 * 24 * 3600
@@ -38,10 +39,13 @@ SKEW: Final = 300
 
 MAX_STUDY: Final = 1 << 18
 MAX_REASON: Final = 2000
-_LIMIT: Final = MAX_STUDY + (1 << 14)
+_LIMIT: Final = 3 << 18
+"""A study, or the approvals of some two thousand parties."""
 _NONCE_BYTES: Final = 32
 _CONTEXT: Final = "start of a run, v1"
-_ENVELOPE: Final = "control v1"
+_ENVELOPE: Final = "control v2"
+_BLOCK: Final = 2048
+"""Lengths of control messages are multiples of this, inside their seal."""
 
 M = TypeVar("M", bound=Message)
 
@@ -77,6 +81,14 @@ class Approval(Message, frozen=True):
     expires: int
     atoll: str
     wire: tuple[int, ...]
+
+
+class Approvals(Message, frozen=True):
+    """Submitter -> every party, where many take part: everybody's approval as its party signed it."""
+
+    proposal: bytes
+    party: str
+    signed: tuple[bytes, ...]
 
 
 class Decline(Message, frozen=True):
@@ -120,7 +132,7 @@ class Signed(Message, frozen=True):
     signature: bytes
 
 
-CONTROL_MESSAGES: Final = (Proposal, Approval, Decline, Cancel, Ended, Seen)
+CONTROL_MESSAGES: Final = (Proposal, Approval, Approvals, Decline, Cancel, Ended, Seen)
 
 _bodies = Decoder[Message](CONTROL_MESSAGES, limit=_LIMIT)
 _envelopes = Decoder[Signed]((Signed,), limit=_LIMIT + 256)
@@ -158,15 +170,20 @@ def open_signed(data: bytes) -> Opened:
 
 
 def seal(signed: bytes, to: PublicIdentity) -> bytes:
-    """A frame for the control topic: only ``to`` can read it."""
-    return to.seal_for(signed, _ENVELOPE)
+    """A frame for the control topic: only ``to`` can read it. Its length does not tell a yes from a no."""
+    filled = len(signed).to_bytes(4, "little") + signed
+    return to.seal_for(filled + bytes(-len(filled) % _BLOCK), _ENVELOPE)
 
 
 def unseal(identity: Identity, frame: bytes) -> Opened:
     """The inverse of :func:`seal`, with the signature checked."""
-    if len(frame) > _LIMIT + 1024:
+    if len(frame) > _LIMIT + _BLOCK + 1024:
         raise MessageError("a control message is too large")
-    return open_signed(identity.unseal(frame, _ENVELOPE))
+    filled = identity.unseal(frame, _ENVELOPE)
+    end = 4 + int.from_bytes(filled[:4], "little")
+    if len(filled) != end + -end % _BLOCK or filled[end:].strip(b"\0"):
+        raise MessageError("a control message's length is not what it says")
+    return open_signed(filled[4:end])
 
 
 # ---- proposals ----

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from atoll import errors
 from atoll.errors import AtollError, PartyLeft, RunError
-from atoll.runtime import journal as j
+from atoll.runtime import entries
 from atoll.runtime.journal import Journal
 from atoll.runtime.nats.channel import Arrival, Incoming, Lane, Peer
 from atoll.runtime.records import Sending
@@ -17,7 +17,7 @@ from atoll.study.address import Address
 if TYPE_CHECKING:
     from atoll.runtime.nats.starts import RunStart
 
-Happening = Arrival | j.Gone
+Happening = Arrival | entries.Gone
 """What reaches a role: a message, or that a party has left."""
 
 
@@ -35,10 +35,13 @@ class RunState:
         self.peers: dict[int, Peer] = {}
         self.peer_of: dict[int, Peer] = {}
         """By the place of an address."""
+        played: dict[str, list[int]] = defaultdict(list)
+        for place, address in enumerate(self.addresses):
+            played[address.party].append(place)
         for place, party in enumerate(study.parties):
             if party.name != start.me:
-                its = [p for p, a in enumerate(self.addresses) if a.party == party.name]
-                peer = Peer(place, party.name, start.fingerprint(party.name), self.mine, its)
+                its = played[party.name]
+                peer = Peer(place, party.name, party.fingerprint or "", self.mine, its)
                 self.peers[place] = peer
                 self.peer_of |= dict.fromkeys(its, peer)
         self.me = next(i for i, party in enumerate(study.parties) if party.name == start.me)
@@ -75,47 +78,56 @@ class RunState:
         self.journal.sync_bulk()
         for entry in self.journal.entries:
             self._take(entry)
-        for lane in [*self.local.values(), *(lane for p in self.peers.values() for lane in p.into.values())]:
+        for lane in [*self.local.values(), *(lane for p in self.peers.values() for lane in p.used)]:
             lane.durable = lane.got
             lane.seen = len(lane.digests)
 
-    def _take(self, entry: j.Entry) -> None:
+    def _take(self, entry: entries.Entry) -> None:
         match entry:
-            case j.Draw(role, tag, data):
+            case entries.Draw(role, tag, data):
                 self.drawn[role][tag] = data
-            case j.Sent(role, to, digest):
+            case entries.Sent(role, to, digest):
                 self.sendings[role].append((self.addresses[to], digest))
                 if to in self.peer_of:
                     self.peer_of[to].out[role, to].sent += 1
-            case j.Got():
+            case entries.Got():
                 self._take_message(entry)
-            case j.Gone(party):
+            case entries.Refilled():
+                self._take_bytes(entry)
+            case entries.Gone(party):
                 self._take_gone(entry)
-            case j.Acked(sender, to, count):
+            case entries.Acked(sender, to, count):
                 lane = self.peer_of[to].out[sender, to]
                 lane.acked = max(lane.acked, count)
-            case j.PeerBoot(party, number, boot):
+            case entries.PeerBoot(party, number, boot):
                 self.peers[party].adopt(number, boot, None)
-            case j.PeerDone(party, has):
+            case entries.PeerDone(party, has):
                 self.peers[party].done = True
                 self.peers[party].acknowledge(has)
-            case j.Finished():
+            case entries.Finished():
                 self.finished = True
-            case j.Aborted(kind, role):
+            case entries.Aborted(kind, role):
                 raise ended(kind, str(self.addresses[role]))
             case _:
                 pass
 
-    def _take_message(self, got: j.Got) -> None:
+    def _take_message(self, got: entries.Got) -> None:
         lane = self.lane_into(got.sender, got.role)
         lane.digests.append(got.digest)
         arrival = Arrival(got.sender, len(lane.digests), got.digest, got.depth, got.pieces)
-        if self.journal.hollow(got):
+        if self.journal.hollow(got.pieces, got.digest):
             arrival.hollow = True
             lane.hollow[arrival.seq] = arrival
         self.happened[got.role].append(arrival)
 
-    def _take_gone(self, gone: j.Gone) -> None:
+    def _take_bytes(self, refilled: entries.Refilled) -> None:
+        lane = self.lane_into(refilled.sender, refilled.role)
+        arrival = lane.hollow.get(refilled.seq)
+        if arrival is not None and not self.journal.hollow(refilled.pieces, arrival.digest):
+            arrival.pieces, arrival.hollow = refilled.pieces, False
+            del lane.hollow[refilled.seq]
+
+    def _take_gone(self, gone: entries.Gone) -> None:
         self.gone.add(gone.party)
         if gone.party in self.peers:
             self.peers[gone.party].gone = True

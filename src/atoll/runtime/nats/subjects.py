@@ -1,10 +1,11 @@
 """What is called how on the hub, and what a party asks of the hub's agent.
 
 Every party has a NATS account of its own, and the hub one in which all streams are. A party's account sees
-three things of the hub's: where it publishes as itself, its questions to the agent, and its own stream's
-consumers. Inside one shared account a party could have JetStream answer to a subject of its choosing (a
-purge of another's stream, say): replies are not checked against a user's permissions. Across accounts they
-only reach the account that asked.
+four things of the hub's: where it publishes as itself, its questions to the agent, its own stream's
+consumers, and contents for several receivers, each under a random name that only these are told. Inside one
+shared account a party could have JetStream answer to a subject of its choosing (a purge of another's stream,
+say): replies are not checked against a user's permissions. Across accounts they only reach the account that
+asked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 HUB_ACCOUNT: Final = "HUB"
 INBOX: Final = "_INBOX"
 
-Verb = Literal["open", "forget", "who", "parties", "time"]
+Verb = Literal["open", "forget", "share", "unshare", "who", "parties", "time"]
 
 
 def stream(party: str) -> str:
@@ -32,6 +33,21 @@ def inbox(to: str, sender: str, topic: str) -> str:
 def sender_of(subject: str) -> str:
     """Who published on a subject of :func:`inbox`."""
     return subject.split(".")[3]
+
+
+def outbox(party: str) -> str:
+    """The stream that holds what a party has for several receivers at once."""
+    return f"OUT-{party}"
+
+
+def content(party: str, topic: str, name: str, part: str) -> str:
+    """Where a party publishes a part of a content for several receivers."""
+    return f"a.out.{party}.{topic}.{name}.{part}"
+
+
+def read_content(party: str, topic: str, name: str, part: str) -> str:
+    """Where anybody who knows its name asks for a part of a content."""
+    return f"$JS.API.DIRECT.GET.{outbox(party)}.{content(party, topic, name, part)}"
 
 
 def ask(party: str, verb: str) -> str:
@@ -100,6 +116,17 @@ class Forget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     topic: str
     position: int
+
+
+class Share(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Let me publish contents for several receivers."""
+
+
+class Unshare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Remove my contents of a topic: those with these names, or all."""
+
+    topic: str
+    names: tuple[str, ...] = ()
 
 
 class Who(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -111,6 +111,7 @@ def submit(
     deadline: float = 0.0,
     data_set: str | None = None,
     rehearse: bool = False,
+    patience: float = ANSWER_SECONDS,
 ) -> RunFolder:
     """Hand a study to the site's node, which proposes it to all parties."""
     request = Request(
@@ -122,7 +123,7 @@ def submit(
         data_set=data_set,
         rehearse=rehearse,
     )
-    return RunFolder(site, asked(site, request))
+    return RunFolder(site, asked(site, request, patience))
 
 
 def asked(site: Site, request: Request, seconds: float = ANSWER_SECONDS) -> str:

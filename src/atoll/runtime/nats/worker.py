@@ -1,8 +1,8 @@
 """One run of one party, in a process of its own: ``python -m atoll.runtime.nats.worker FOLDER``.
 
 The site's node starts it, and starts it again until it says itself how the run ended (``end.json``). Killed
-at any moment, it goes on from its journal. The passphrase of the identity, where there is one, comes on
-standard input.
+at any moment, it goes on from its journal; at the end it destroys what could open the journal. The passphrase
+of the identity, where there is one, comes on standard input.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from atoll.protocols import protocol_of
 from atoll.protocols.base import Circumstances, Learned
 from atoll.protocols.own import Own
 from atoll.runtime.execute import booked, joined
+from atoll.runtime.nats import kept
 from atoll.runtime.nats.connection import HubUnreachable
 from atoll.runtime.nats.nats_carrier import NatsCarrier
 from atoll.runtime.nats.owned import own_of
@@ -64,6 +65,7 @@ def main(folder: Path, passphrase: str | None) -> int:
     except AtollError as error:
         if run.end() is None:
             _fail(run, identity, tap, error)
+    run.erase()  # nobody needs anything of it any more
     return 0
 
 
@@ -71,12 +73,12 @@ async def _run(
     site: Site, run: RunFolder, state: State, identity: Identity, start: RunStart, tap: ReceiptTap
 ) -> None:
     hub = site.hub()
-    own = own_of(site, start, state.data_set)
+    own = own_of(site, identity, start, state.data_set)
 
     def carrier() -> NatsCarrier:
         return NatsCarrier(hub.url, identity, hub.ca, name=hub.name)
 
-    async def party(linger: float, tap: ReceiptTap | None) -> PartyOutcome:
+    async def party(timing: Timing, tap: ReceiptTap | None) -> PartyOutcome:
         return await run_party(
             start,
             own,
@@ -85,16 +87,16 @@ async def _run(
             deadline=state.deadline,
             progress=_Meter(run, start),
             tap=tap,
-            timing=Timing(linger=linger),
+            timing=timing,
         )
 
     try:
-        outcome = await party(_LINGER, tap)
+        outcome = await party(Timing(linger=_LINGER), tap)
         if run.end() is None:
             _finish(run, identity, start, own, tap, outcome)
         if outcome.unconfirmed:
-            # One that was killed at the very end comes back and asks what we have.
-            await party(state.deadline, None)
+            # One that is killed later on comes back and asks what this party has of it.
+            await party(Timing(linger=state.deadline, stay=True), None)
     finally:
         if own.ledger is not None:
             own.ledger.close()
@@ -105,7 +107,7 @@ def _finish(
 ) -> None:
     outputs = joined(outcome.learned)
     if not start.rehearse:
-        _keep_shares(run, start, outcome.learned)
+        _keep_shares(run, identity, start, outcome.learned)
         if outputs:
             _save(run, start, own, outcome, outputs)
     tap.finish(identity, FINISHED, missing=outcome.missing)
@@ -119,14 +121,14 @@ def _save(run: RunFolder, start: RunStart, own: Own, outcome: PartyOutcome, outp
     result.save(run.result)
 
 
-def _keep_shares(run: RunFolder, start: RunStart, learned: Mapping[Address, Learned]) -> None:
+def _keep_shares(
+    run: RunFolder, identity: Identity, start: RunStart, learned: Mapping[Address, Learned]
+) -> None:
     """What a role keeps for later steps stands apart from results: it is a secret."""
     for address, one in learned.items():
         share = one.inherent.get("share")
         if isinstance(share, bytes):
-            folder = run.site.kept / start.run_id.hex()[:16]
-            folder.mkdir(mode=0o700, exist_ok=True)
-            write_whole(folder / address.role, share)
+            kept.keep(run.site.kept, identity.public, start.run_id.hex()[:16], address.role, share)
 
 
 def _fail(run: RunFolder, identity: Identity, tap: ReceiptTap, error: AtollError) -> None:
@@ -219,14 +221,17 @@ def _end_with_the_node() -> None:
     os._exit(TRY_AGAIN)
 
 
-if __name__ == "__main__":
-    place = Path(sys.argv[1])
+def begin(place: Path, passphrase: str | None) -> None:
+    """The whole process: it ends with the run, or with its node."""
     log_to(place / "worker.log")
-    given = sys.stdin.readline().rstrip("\n") if "--passphrase" in sys.argv else None
     threading.Thread(target=_end_with_the_node, daemon=True).start()
     try:
-        code = main(place, given)
+        code = main(place, passphrase)
     except BaseException as error:
         log.error("unexpected", exc_info=error)
         raise
     sys.exit(code)
+
+
+if __name__ == "__main__":
+    begin(Path(sys.argv[1]), sys.stdin.readline().rstrip("\n") if "--passphrase" in sys.argv else None)

@@ -34,7 +34,6 @@ class Workers:
         self._next: dict[Path, float] = {}
         self._wait: dict[Path, float] = {}
         self._failures: dict[Path, int] = {}
-        self._left: list[_Worker] = []
 
     def keep(self, folder: Path) -> bool:
         """See that a worker is at this run; whether one was started just now."""
@@ -84,10 +83,6 @@ class Workers:
         worker = self._at_work.get(folder)
         return worker is not None and worker.process.poll() is None
 
-    def leave(self, folder: Path) -> None:
-        """Let a worker finish by itself."""
-        self._left.append(self._at_work.pop(folder))
-
     def end(self, folder: Path) -> None:
         """End the worker of a run that is not to go on."""
         worker = self._at_work.pop(folder, None)
@@ -96,10 +91,9 @@ class Workers:
 
     def stop(self) -> None:
         """End all; their runs go on with the next node."""
-        for worker in (*self._at_work.values(), *self._left):
+        for worker in self._at_work.values():
             _end(worker)
         self._at_work.clear()
-        self._left.clear()
 
 
 def _end(worker: _Worker) -> None:

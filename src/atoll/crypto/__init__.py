@@ -8,5 +8,6 @@
 - :mod:`lattice`: sums under lattice encryption; :mod:`paillier`: sums and products under Paillier's
 - :mod:`products`: encrypted matrices times matrices in the clear
 - :mod:`mixing`: layers of ElGamal encryption, stripped hop by hop
+- :mod:`intersection`: ids as group elements under several parties' secrets, to find common ones
 - :mod:`fingerprint`: short numbers that tell long vectors apart, and add as they do
 """

@@ -51,18 +51,18 @@ def privacy_parameters(estimator: Any, *, bounded: bool = False) -> dict[str, An
             hint="set it from what is known of the columns, never from the rows; longer rows are cut to it",
         )
     parameters: dict[str, Any] = {
-        "epsilon": _number(estimator, "epsilon"),
-        "delta": _number(estimator, "delta"),
-        "row_norm": _number(estimator, "row_norm"),
+        "epsilon": number_option(estimator, "epsilon"),
+        "delta": number_option(estimator, "delta"),
+        "row_norm": number_option(estimator, "row_norm"),
         "rows": estimator.rows,
         "neighbours": estimator.neighbours,
-        "colluders": _colluders(estimator),
+        "colluders": whole_colluders(estimator),
         "assume_centered": bool(estimator.assume_centered),
     }
     return parameters | _noise(estimator)
 
 
-def _number(estimator: Any, name: str) -> float | None:
+def number_option(estimator: Any, name: str) -> float | None:
     """An option that is a number, or left out: "1" and True are neither."""
     value = getattr(estimator, name)
     if value is not None and not is_real(value):
@@ -70,7 +70,8 @@ def _number(estimator: Any, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-def _colluders(estimator: Any) -> int:
+def whole_colluders(estimator: Any) -> int:
+    """How many owners the noise is made for."""
     if not is_whole(estimator.colluders):
         raise ParameterError(
             f"colluders={estimator.colluders!r} must be a whole number",

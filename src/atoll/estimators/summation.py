@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,7 +55,7 @@ def _checked(
 ) -> dict[str, npt.NDArray[np.float64]]:
     if not isinstance(vectors, Mapping):
         vectors = {f"island-{i}": vector for i, vector in enumerate(vectors)}
-    arrays = {str(name): np.asarray(vector, dtype=np.float64) for name, vector in vectors.items()}
+    arrays = {str(name): _numbers(str(name), vector) for name, vector in vectors.items()}
     if len(arrays) < 2:
         raise ParameterError(f"a secure sum needs at least 2 islands, got {len(arrays)}")
     shape = next(iter(arrays.values())).shape
@@ -67,6 +68,16 @@ def _checked(
             place = int(np.argmax(~np.isfinite(array.ravel())))
             raise DataError(f"{name}: entry {place} is missing or infinite")
     return arrays
+
+
+def _numbers(name: str, vector: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    with contextlib.suppress(TypeError, ValueError, OverflowError):
+        return np.asarray(vector, dtype=np.float64)
+    # Raised here rather than where the conversion failed, whose error quotes a value.
+    raise DataError(
+        f"{name} adds something that is no array of numbers",
+        hint="arrays of numbers, of one shape everywhere",
+    )
 
 
 def _study(islands: Mapping[str, Island], method: str, options: Mapping[str, Any], length: int) -> Study:

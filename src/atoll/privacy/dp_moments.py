@@ -76,7 +76,7 @@ _OCTAVES_BELOW = 10
 # distortion, on the public tables of benchmarks/dp_utility.py; the median is what breaks down last.
 _UNCUT = 0.5
 # Beyond these a difference of two rows, or a bin of their distances, would leave float64.
-_SMALLEST_NORM, _LARGEST_NORM = 1e-300, 1e300
+_SMALLEST_NORM, _LARGEST_NORM = 1e-150, 1e150  # their squares are doubles, too
 # Below this part of the row norm the second step's radius does not go.
 _SMALLEST_RADIUS = 0.05
 # A noisy number of rows is not believed below this, nor below its own noise.

@@ -376,6 +376,17 @@ class Ledger:
             self._account(key, [*debits, *self._planned(release)], name),
         )
 
+    def around(self, study: str) -> list[tuple[Account, Account]]:
+        """The accounts of every data set that a study was booked on, before its first debit and after its
+        last; ``study``: its digest."""
+        found = []
+        for identity in dict.fromkeys(debit.identity for debit in self._select("WHERE study = ?", study)):
+            debits = self._select("WHERE identity = ?", identity)
+            its = [place for place, debit in enumerate(debits) if debit.study == study]
+            before, after = debits[: its[0]], debits[: its[-1] + 1]
+            found.append((self._account(identity, before), self._account(identity, after)))
+        return found
+
     def _account(self, key: str, debits: Sequence[Debit], name: str | None = None) -> Account:
         row = self._data_set(key)
         known, epsilon, delta, method, exact = row or (name or key, None, 0.0, None, "booked")

@@ -8,7 +8,10 @@ on sigma only. The spectrum of S is what is not known. So:
 1. a spectrum is fitted, from which noise makes, on average, the one that was released;
 2. from spectra around it (each value off by what noise does to one) runs are simulated;
 3. their angles count by how near their gap, behind the last component asked for, is to the released one:
-   a gap that noise has opened by chance is thought of, too.
+   a gap that noise has opened by chance is thought of, too;
+4. what 95 of 100 stay below is stated, rounded up to two digits. Beyond 80 degrees, 90 is stated:
+   nothing is known. Between equal eigenvalues half a degree below 90 decides about one run in twenty, and
+   values that are this close leave no trace in the released spectrum from which it could be told.
 
 *The reference* is the subspace of S: the same rows, the same released centre, the same cutting, without
 noise in the second moments. What the centre's own noise does is said apart (``centre``), and what
@@ -38,22 +41,26 @@ else:
 
 CONFIDENCE = 0.95
 """How often a stated angle holds, at least."""
-_AIMED = 0.96
-"""The quantile that is taken: the fitted spectrum has errors of its own."""
+NOTHING = 90.0
+"""Stated where nothing is known: subspaces are never further apart."""
+_KNOWN_UP_TO = 80.0
+"""Degrees beyond which a bound is no knowledge, and NOTHING is stated."""
 HALF = 45.0
 """Degrees from which on more than half of a direction is noise."""
 MOST_LEADING = 16
 """Angles are stated for the first 1, 2, ..., 16 components, and for all of them."""
 
-_RUNS, _FITTING, _STEPS = 240, 24, 12
-_EASY = 96
-"""Columns up to which so many runs are simulated; beyond, spectra vary less and fewer do."""
+_RUNS, _FITTING, _STEPS = 720, 24, 12
+_EASY_RUNS, _EASY_FITTING = 48, 96
+"""Columns up to which so many are simulated; beyond, spectra vary less and fewer do."""
 _FEWEST_RUNS, _FEWEST_FITTING = 24, 1
 _DAMPING = 0.7
 _KERNEL = 0.6
 """Width, in sigma, within which a simulated gap is like the released one."""
-_SURE = 0.01
-"""How rarely components lie along the centre's noise by chance where they are said to."""
+_SURE, _SURER = 0.01, 1e-5
+"""How rarely components lie along the centre's noise by chance where they are said to; and how rarely where
+that noise is so small that rows would have to lie very close together."""
+_SMALL_SHARE = 1e-3
 
 
 class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True):
@@ -62,7 +69,7 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
     leading: tuple[int, ...]
     """For how many leading components together."""
     angles: np.ndarray[Any, Any]
-    """Stated: no more than this, 95 times of 100."""
+    """Stated: no more than this, 95 times of 100; 90 where nothing is known."""
     typical: np.ndarray[Any, Any]
     """As often more as less."""
     rows: str
@@ -103,15 +110,20 @@ class NoiseStatement(msgspec.Struct, frozen=True, eq=False, forbid_unknown_field
         """In a few words, for a title."""
         if self.mostly_noise:
             return "mostly noise"
-        return f"within {self.angle:.0f}° of the same without noise"
+        if self.angle >= NOTHING:
+            return "perhaps noise: no angle can be stated"
+        return f"within {self.angle:g}° of the same without noise"
 
     def _angle_words(self) -> list[str]:
         k = self.leading[-1]
-        subject = "the component lies" if k == 1 else f"the {k} components together lie"
-        said = (
-            f"{subject} within {self.angle:.0f} degrees of what the same rows, centre and cutting give "
-            f"without noise, 95 times of 100; typically {self.typical[-1]:.0f}"
-        )
+        whose, lies = ("the component", "lies") if k == 1 else (f"the {k} components together", "lie")
+        same = "what the same rows, centre and cutting give without noise"
+        typically = f"typically {self.typical[-1]:.2g} degrees"
+        said = f"{whose} {lies} within {self.angle:g} degrees of {same}, 95 times of 100; {typically}"
+        if self.angle >= NOTHING:
+            said = (
+                f"no angle can be stated: noise may have turned {whose} anywhere beside {same}; {typically}"
+            )
         if self.typical[-1] < HALF:
             return [said]
         held = self.holding()
@@ -160,14 +172,15 @@ def state(
     if centre is None or not centre.noise:
         return NoiseStatement(leading, found.stated, found.typical, rows)
     squared = len(eigenvalues) * centre.noise**2
-    shows = centre.step is not None and components is not None and lies_along(components, centre.step)
     share = squared / (squared + centre.radius**2)
+    sure = _SURER if share < _SMALL_SHARE else _SURE
+    shows = centre.step is not None and components is not None and lies_along(components, centre.step, sure)
     return NoiseStatement(
         leading, found.stated, found.typical, rows, math.sqrt(squared), share, centre_shows=shows
     )
 
 
-def lies_along(components: Floats, step: Floats) -> bool:
+def lies_along(components: Floats, step: Floats, chance: float = _SURE) -> bool:
     """Whether these (rows) hold more of a direction than chance lets them hold of one that is random.
 
     The two private means differ by noise alone, and so in a random direction; the second one's error is part
@@ -178,7 +191,7 @@ def lies_along(components: Floats, step: Floats) -> bool:
     if k >= d or length == 0.0:
         return False
     held = min(1.0, float(np.linalg.norm(components @ step) / length) ** 2)
-    return bool(special.betainc((d - k) / 2, k / 2, 1.0 - held) < _SURE)
+    return bool(special.betainc((d - k) / 2, k / 2, 1.0 - held) < chance)
 
 
 class _Angles(NamedTuple):
@@ -205,20 +218,30 @@ def _simulated(eigenvalues: bytes, sigma: float, leading: tuple[int, ...]) -> _A
         off = (spectra[:, j - 1] - spectra[:, j]) - (scaled[j - 1] - scaled[j])
         # Never all of no weight: a spectrum that no run comes near is judged by all of them.
         weights = np.exp(-0.5 * (off / _KERNEL) ** 2) + 1e-6
-        stated.append(_quantile(seen, weights, _AIMED))
+        stated.append(_quantile(seen, weights, CONFIDENCE))
         typical.append(_quantile(seen, weights, 0.5))
-    # Rounded (up, what is stated): machines that differ in a last bit state the same.
-    return _Angles(np.ceil(np.array(stated) * 100) / 100, np.round(typical, 2))
+    # Rounded: machines that differ in a last bit state the same.
+    return _Angles(np.array([rounded_up(angle) for angle in stated]), np.round(typical, 2))
 
 
-def _effort(d: int, most: int, fewest: int) -> int:
-    return max(fewest, round(most * min(1.0, (_EASY / d) ** 2)))
+def rounded_up(angle: float) -> float:
+    """To two digits, so that what is shown is what is stated; beyond 80 degrees to 90."""
+    if angle > _KNOWN_UP_TO:
+        return NOTHING
+    if angle <= 0.0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(angle)) - 1)
+    return round(math.ceil(angle / unit - 1e-9) * unit, 12)
+
+
+def _effort(d: int, most: int, fewest: int, easy: int) -> int:
+    return max(fewest, round(most * min(1.0, (easy / d) ** 2)))
 
 
 def fitted_spectrum(released: Floats, rng: randomness.Public) -> Floats:
     """Falling and not negative: noise of sigma 1 makes the released spectrum of it, on average."""
     d = len(released)
-    noise = _noise(rng, _effort(d, _FITTING, _FEWEST_FITTING), d)
+    noise = _noise(rng, _effort(d, _FITTING, _FEWEST_FITTING, _EASY_FITTING), d)
     fitted = np.maximum(released, 0.0)
     for _ in range(_STEPS):
         made = np.linalg.eigvalsh(noise + np.diag(fitted))[:, ::-1].mean(axis=0)
@@ -229,7 +252,7 @@ def fitted_spectrum(released: Floats, rng: randomness.Public) -> Floats:
 def _runs(fitted: Floats, rng: randomness.Public) -> tuple[Floats, Floats]:
     """Released spectra, and eigenvectors (columns) in the basis of the reference, of simulated runs."""
     d = len(fitted)
-    runs = _effort(d, _RUNS, _FEWEST_RUNS)
+    runs = _effort(d, _RUNS, _FEWEST_RUNS, _EASY_RUNS)
     truths = np.maximum(fitted + rng.standard_normal((runs, d)), 0.0)
     released = _noise(rng, runs, d)
     places = np.arange(d)

@@ -6,10 +6,13 @@
 - :mod:`handshake`: islands agree on columns and their order
 - :mod:`agreement`: islands compare what they were told
 - :mod:`private_options`: the options of a differentially private release, declared once
+- :mod:`noise_shares`: noise in shares of owners, and what the secure sum must withstand
 - :mod:`booking`: one owner's ledger during one run
 - :mod:`summation`: the secure sum alone
 - :mod:`pca`: principal component analysis
 - :mod:`learning`: regression, classification and clustering
+- :mod:`synthesis`: synthetic data
+- :mod:`alignment`: the rows that all islands have, where each holds columns
 """
 
 from __future__ import annotations
@@ -37,7 +40,17 @@ PROTOCOLS: Registry[Protocol] = Registry(
         "least-squares": "atoll.protocols.learning.least_squares:PROTOCOL",
         "classifier": "atoll.protocols.learning.classifier:PROTOCOL",
         "kmeans": "atoll.protocols.learning.kmeans:PROTOCOL",
+        "least-squares-columns": "atoll.protocols.learning.columns.kinds:LEAST_SQUARES_PROTOCOL",
+        "classifier-columns": "atoll.protocols.learning.columns.kinds:CLASSIFIER_PROTOCOL",
+        "kmeans-columns": "atoll.protocols.learning.columns.kinds:KMEANS_PROTOCOL",
+        "least-squares-encrypted": "atoll.protocols.learning.encrypted.protocol:PROTOCOL",
+        "least-squares-encrypted-rows": "atoll.protocols.learning.encrypted.rows:PROTOCOL",
+        "gradient-descent": "atoll.protocols.learning.descent.protocol:PROTOCOL",
         "describe": "atoll.protocols.learning.describe:PROTOCOL",
+        "ppca-synthesis": "atoll.protocols.synthesis.protocol:PROTOCOL",
+        "ppca-dp-mh": "atoll.protocols.synthesis.paper:PROTOCOL",
+        "marginal-synthesis": "atoll.protocols.synthesis.marginal:PROTOCOL",
+        "align": "atoll.protocols.alignment.protocol:PROTOCOL",
     },
 )
 """Every protocol by name; packages add theirs as entry points of this group."""

@@ -179,6 +179,8 @@ class Protocol:
     partitions: tuple[str, ...] = ("horizontal",)
     expect: Callable[[Study, int], Expectation] | None = None
     """Expected cost for a study over tables of so many columns."""
+    counted: Callable[[Study, Circumstances, int], Expectation] | None = None
+    """The same for tables whose rows are known, where bytes follow from them, and so many steps more."""
     steps: Callable[[Study, int], int] | None = None
     """How many steps ``expect`` assumes, where a fit takes as many as it takes."""
     further: Callable[[Study, int], Expectation] | None = None
@@ -392,6 +394,12 @@ def _check_target(protocol: Protocol, study: Study, output: str, j: int, target:
         raise StudyError(
             f"release of {output!r} names {target!r}, neither a role nor a party here",
             hint=one_of(target, [*protocol.roles, *parties]),
+            path=("release", output, j),
+        )
+    if target not in parties and not study.who(target):
+        raise StudyError(
+            f"release of {output!r} names the role {target!r}, which no party here plays",
+            hint=f"give a party the role {target!r}, or release to others",
             path=("release", output, j),
         )
     if not set(roles) & set(protocol.outputs[output].roles):

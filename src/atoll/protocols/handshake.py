@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import DataError, MessageError, SchemaError, several
@@ -20,10 +22,12 @@ from atoll.study.address import Address
 
 
 class Columns(Message, frozen=True):
-    """Provider -> checking role: what its table looks like."""
+    """Provider -> checking role: what its table looks like; where islands hold columns of the same rows, the
+    name of the order that an alignment gave these."""
 
     names: tuple[str, ...]
     named: bool
+    order: str = ""
 
 
 class AgreedColumns(Message, frozen=True):
@@ -34,11 +38,13 @@ class AgreedColumns(Message, frozen=True):
 
 
 class JoinedColumns(Message, frozen=True):
-    """Checking role -> provider: all islands' columns side by side, and how many are whose."""
+    """Checking role -> provider: all islands' columns side by side, how many are whose, and the order of the
+    rows."""
 
     names: tuple[str, ...]
     widths: tuple[int, ...]
     named: bool
+    order: str = ""
 
 
 MESSAGES = (Columns, AgreedColumns)
@@ -93,6 +99,7 @@ def join(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> Jo
             raise SchemaError(f"{address.party}: 0 feature(s) (no columns) while a minimum of 1 is required")
         _check_distinct(address, schema)
         _check_named(address, schema, first, reference)
+        _check_order(address, schema, first, reference)
         for name in schema.names if schema.named else ():
             if name in owners:
                 raise SchemaError(
@@ -105,7 +112,7 @@ def join(schemas: Mapping[Address, Columns], wanted: Sequence[str] | None) -> Jo
         raise SchemaError(f"no island has {_listing(missing)}, which the study has", hint=_RENAME)
     widths = tuple(len(schema.names) for schema in schemas.values())
     names = tuple(owners) if reference.named else tuple(f"x{i}" for i in range(sum(widths)))
-    return JoinedColumns(names, widths, reference.named)
+    return JoinedColumns(names, widths, reference.named, reference.order)
 
 
 def _check_distinct(address: Address, schema: Columns) -> None:
@@ -125,6 +132,18 @@ def _check_named(address: Address, schema: Columns, first: Address, reference: C
         )
 
 
+def _check_order(address: Address, schema: Columns, first: Address, reference: Columns) -> None:
+    """Rows that one alignment put in order, or that their owners say are in one order: never a mixture."""
+    if schema.order == reference.order:
+        return
+    if schema.order and reference.order:
+        wrong = f"the rows of {address.party} and {first.party} come from two different alignments"
+    else:
+        aligned, other = (address, first) if schema.order else (first, address)
+        wrong = f"the rows of {aligned.party} were aligned, those of {other.party} were not"
+    raise SchemaError(wrong, hint="hand in what one atoll.align (protocol 'align') gave, of every island")
+
+
 def _compare(
     address: Address, schema: Columns, first: Address, reference: Columns, names: tuple[str, ...], fixed: bool
 ) -> None:
@@ -140,12 +159,18 @@ def _compare(
     missing = [c for c in names if c not in found]
     extra = [c for c in schema.names if c not in wanted]
     if missing:
-        raise SchemaError(f"{address.party} lacks {_listing(missing)}, which {against} has", hint=_RENAME)
+        instead = f"; it has {_listing(extra)} instead" if extra else ""
+        raise SchemaError(
+            f"{address.party} lacks {_listing(missing)}, which {against} has{instead}", hint=_RENAME
+        )
     if extra:
         raise SchemaError(f"{address.party} has {_listing(extra)}, which {against} lacks", hint=_RENAME)
 
 
-_RENAME = "rename it, or give the study the columns that all islands have (columns = [...])"
+_RENAME = (
+    "names are compared letter by letter, capitals and spaces too: rename it, or give the study the columns "
+    "that all islands have (columns = [...])"
+)
 
 
 def _listing(names: Sequence[str]) -> str:
@@ -184,6 +209,8 @@ def check_own_place(
         raise _distrusted(
             f"{checker} says that {island} has {widths[place]} columns; it has {len(own.names)}"
         )
+    if joined.order != own.order:
+        raise _distrusted(f"{checker} says that the rows of {island} are in another order than they are")
     if not own.named:
         if names != tuple(f"x{i}" for i in range(len(names))):
             raise _distrusted(f"{checker} sent {island} names of columns that have none")
@@ -251,7 +278,7 @@ async def announce_own(
     net: Network, island: Island, checker: Address, wanted: Sequence[str] | None, providers: Sequence[Address]
 ) -> tuple[JoinedColumns, tuple[str, ...]]:
     """The side of a provider that holds columns of its own: all columns, and its own."""
-    own = describe(island, wanted, None)
+    own = msgspec.structs.replace(describe(island, wanted, None), order=island.order)
     await net.send(checker, own)
     joined = await net.receive(JoinedColumns, checker)
     check_own_place(joined, own, wanted, net.me, providers, checker)

@@ -37,7 +37,7 @@ from atoll.errors import (
     RunError,
 )
 
-ABI_VERSION: Final = 4
+ABI_VERSION: Final = 5
 _PROBLEM_BYTES: Final = 512
 _SUFFIX = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
 LIBRARY_PATH: Final = Path(__file__).resolve().parents[2] / "_native" / f"libatoll.{_SUFFIX}"
@@ -185,6 +185,12 @@ def bytes_out(size: int) -> Room:
     """An array for the library to fill, its pointer and its length."""
     room = np.empty(size, dtype=np.uint8)
     return room, ffi.from_buffer("uint8_t[]", room, require_writable=True), size
+
+
+def frozen(room: Room) -> memoryview:
+    """What the library has filled, for nobody to write to any more: it may travel without a copy."""
+    room[0].flags.writeable = False
+    return room[0].data
 
 
 def bytes_new(size: int) -> tuple[bytes, Any, int]:

@@ -1,8 +1,8 @@
-"""ElGamal encryption in the group Ristretto255 (go/group), for the layers of a mix.
+"""The group Ristretto255 (go/group): ElGamal for the layers of a mix, and ids for set intersection.
 
-Hazardous material: use it through a secure sum. A ciphertext under the product of several keys is stripped
-of one key after another; whoever strips re-randomises and permutes, so that nobody can tell which ciphertext
-became which. All draws come from seeds: the same call gives the same bytes.
+Hazardous material: use it through a secure sum or a recipe. A ciphertext under the product of several keys is
+stripped of one key after another; whoever strips re-randomises and permutes, so that nobody can tell which
+ciphertext became which. All draws come from seeds: the same call gives the same bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ PIECE_BYTES = 12
 CIPHER_BYTES = 64
 SECRET_BYTES = 32
 PUBLIC_BYTES = 96
+ELEMENT_BYTES = 32
+HASH_BYTES = 32
 
 golib.declare("""
 int32_t atoll_group_keygen(uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
@@ -26,6 +28,8 @@ int32_t atoll_group_wrap(uint8_t**, uint64_t*, uint64_t, uint8_t*, uint64_t, uin
 int32_t atoll_group_strip(uint8_t*, uint64_t, uint8_t**, uint64_t*, uint64_t, uint64_t, uint8_t*, uint64_t,
                           uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_group_read(uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_group_blind(uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_group_raise(uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 """)
 
 
@@ -87,4 +91,18 @@ def read(secret: bytes, batch: bytes) -> bytes:
     """The pieces, from under the last key."""
     out = golib.bytes_out(len(batch) // CIPHER_BYTES * PIECE_BYTES)
     golib.call("atoll_group_read", *golib.bytes_in(secret), *golib.bytes_in(batch), *out[1:])
+    return out[0].tobytes()
+
+
+def blind(seed: bytes, hashes: bytes) -> bytes:
+    """Every hash of 32 bytes as an element, times the secret that the seed stands for."""
+    out = golib.bytes_out(len(hashes) // HASH_BYTES * ELEMENT_BYTES)
+    golib.call("atoll_group_blind", *golib.bytes_in(seed), *golib.bytes_in(hashes), *out[1:])
+    return out[0].tobytes()
+
+
+def raise_elements(seed: bytes, elements: bytes) -> bytes:
+    """Every element times the secret; malformed ones are refused."""
+    out = golib.bytes_out(len(elements))
+    golib.call("atoll_group_raise", *golib.bytes_in(seed), *golib.bytes_in(elements), *out[1:])
     return out[0].tobytes()

@@ -21,6 +21,7 @@ ciphertext give the same share.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -67,8 +68,8 @@ int32_t atoll_additive_open_secret(uint8_t*, uint64_t, uint32_t, uint64_t*, char
 int32_t atoll_additive_encrypt(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
     uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_decrypt(uint64_t, uint8_t*, uint64_t, uint32_t, uint64_t*, uint64_t, char*, uint64_t);
-int32_t atoll_additive_decryption_share(uint64_t, uint64_t, uint8_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
-    char*, uint64_t);
+int32_t atoll_additive_decryption_share(uint64_t, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint32_t,
+    uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_combine(uint64_t, uint8_t*, uint64_t, uint8_t**, uint64_t*, uint64_t, uint32_t,
     uint64_t*, uint64_t, char*, uint64_t);
 int32_t atoll_additive_adder(uint32_t, uint64_t*, char*, uint64_t);
@@ -234,6 +235,11 @@ def key_residues(key: bytes) -> tuple[memoryview, int, tuple[int, ...]]:
     return memoryview(key)[at:], row.degree, tuple(row.primes)
 
 
+def digest_of(message: bytes) -> bytes:
+    """What tells messages apart; a decryption share carries that of its ciphertext."""
+    return hashlib.sha256(message).digest()
+
+
 def key_reference(key: bytes) -> bytes:
     """The reference that a public key or key share was made for."""
     return key[HEADER_BYTES : HEADER_BYTES + SEED_BYTES]
@@ -340,10 +346,11 @@ class SecretKey(_Opened):
         )
         return values
 
-    def decryption_share(self, public: PublicKey, ciphertext: bytes) -> bytes:
+    def decryption_share(self, public: PublicKey, ciphertext: bytes, digest: bytes | None = None) -> bytes:
         """This member's part in opening a ciphertext: always the same bytes for the same ciphertext.
 
-        It opens whatever ciphertext it is given: the caller makes sure that this is the agreed sum.
+        It opens whatever ciphertext it is given: the caller makes sure that this is the agreed sum. A caller
+        that has the ciphertext's :func:`digest_of` hands it over; with a wrong one the share is refused.
         """
         facts = inspect(ciphertext, for_tests=self._for_tests)
         size = _size(_DECRYPTION_SHARE, facts.parameters_id, facts.width, self._flags, values=facts.values)
@@ -353,6 +360,7 @@ class SecretKey(_Opened):
             self._handle.number,
             public._handle.number,
             *golib.bytes_in(ciphertext),
+            *golib.bytes_in(digest_of(ciphertext) if digest is None else digest),
             self._flags,
             *out[1:],
         )

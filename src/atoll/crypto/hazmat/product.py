@@ -114,7 +114,7 @@ class Secret(_Object):
             *golib.bytes_in(seed),
             *out[1:],
         )
-        return out[0].data
+        return golib.frozen(out)
 
     def refresh(
         self, second: golib.Buffer, layout: Layout, clearing: Clearing, seed: bytes, domain: bytes
@@ -133,7 +133,7 @@ class Secret(_Object):
             *message[1:],
             *matrix_in(share),
         )
-        return message[0].data, share
+        return golib.frozen(message), share
 
 
 class PublicKey(_Object):
@@ -207,7 +207,7 @@ def assemble(
         *golib.BufferList(parts).arguments,
         *out[1:],
     )
-    return out[0].data
+    return golib.frozen(out)
 
 
 def multiply(
@@ -238,7 +238,7 @@ def multiply(
         *golib.bytes_in(domain),
         *out[1:],
     )
-    return out[0].data
+    return golib.frozen(out)
 
 
 class ProductSum(_Object):
@@ -257,7 +257,7 @@ class ProductSum(_Object):
         """The second halves of the sum: what parties need for their decryption shares."""
         out = golib.bytes_out(self.layout.out_polys * self.ring.poly_size)
         golib.call("atoll_product_sum_second", self.number, *out[1:])
-        return out[0].data
+        return golib.frozen(out)
 
     def add_share(self, message: golib.Buffer) -> None:
         """Take in one party's masked decryption share."""
@@ -273,7 +273,7 @@ class ProductSum(_Object):
         """The masked values before they are truncated, for :func:`clear_total`."""
         out = golib.bytes_out(self.ring.residues_size(self.layout.rows * self.layout.cols))
         golib.call("atoll_product_sum_total", self.number, *out[1:])
-        return out[0].data
+        return golib.frozen(out)
 
 
 def clear_total(ring: Ring, layout: Layout, total: golib.Buffer, clearing: Clearing) -> Integers:

@@ -7,6 +7,7 @@ Hazardous material: numbers only, but every bound and mask rests on them. The Go
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache
 from math import ceil
@@ -57,6 +58,8 @@ class Layout:
     block_rows: int
     block_inner: int
     block_cols: int
+    entrywise: bool = False
+    """A column times, entry by entry, the columns of a matrix of as many rows; inner sizes are one then."""
 
     @property
     def left_polys(self) -> int:
@@ -66,7 +69,13 @@ class Layout:
     @property
     def right_polys(self) -> int:
         """Polynomials of the side in the clear."""
-        return ceil(self.inner / self.block_inner) * ceil(self.cols / self.block_cols)
+        runs = self.rows / self.block_rows if self.entrywise else self.inner / self.block_inner
+        return ceil(runs) * ceil(self.cols / self.block_cols)
+
+    @property
+    def right_entries(self) -> int:
+        """Entries of the side in the clear."""
+        return (self.rows if self.entrywise else self.inner) * self.cols
 
     @property
     def out_polys(self) -> int:
@@ -157,6 +166,7 @@ def rings() -> dict[str, Ring]:
     return _table()[1]
 
 
+@cache
 def family(name: str) -> tuple[Ring, ...]:
     """The rings that share one key, narrowest first."""
     return tuple(ring for ring in rings().values() if ring.family == name)
@@ -170,6 +180,15 @@ def noise_bits(ring: Ring, parties: int, right_bits: int) -> int:
     return int(bits[0])
 
 
+def most_entries(ring: Ring, columns: int) -> int:
+    """Entries of so many columns, side by side, that one polynomial holds in an entrywise product.
+
+    See go/product/layout.go: the places are the binary digits of 0, 1, 2, ... read in base three.
+    """
+    last = (ring.degree // columns - 1) // 2  # the last place: a column reaches to twice as far
+    return bisect_right(range(ring.degree), last, key=lambda i: int(f"{i:b}", 3))
+
+
 def streamed_right(ring: Ring, layout: Layout) -> bool:
     """Whether an encoded right side is too large to be kept."""
-    return layout.right_polys * ring.degree * ring.limbs * 8 > KEPT_RIGHT_BYTES
+    return not layout.entrywise and layout.right_polys * ring.degree * ring.limbs * 8 > KEPT_RIGHT_BYTES

@@ -43,12 +43,6 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     dropouts = 0
     """Nobody can leave: all sums are over the same rows."""
 
-    def _take(self, options: Mapping[str, Any]) -> None:
-        """Options as they were given: the locals of __init__."""
-        for name, value in options.items():
-            if name != "self":
-                setattr(self, name, value)
-
     def _fit(self, islands: Any, y: Any, target: str | None) -> Run:
         """Build the study, run it, and keep what it says of rows and columns."""
         tables, target = with_targets(islands, y, target)
@@ -57,19 +51,24 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...], [y1, y2, ...]); for one table use scikit-learn",
             )
+        protocol, parameters, outputs = self._rows_study(target)
         study = Study(
             name=type(self).__name__,
             analysis=self.analysis,
-            protocol=self.protocol,
+            protocol=protocol,
             secure_sum=self.secure_sum,
             sum_options=sum_options(self),
             parties=parties(tables, "provider", "server", "consumer"),
-            parameters=self._fields(target) | self._parameters(),
-            release=dict.fromkeys(("model", "fit", "n_samples"), ("consumer",)),
+            parameters=parameters,
+            release=dict.fromkeys(outputs, ("consumer",)),
         )
         finished = run(study, owned(tables), self.engine)
         self._keep(finished, tables)
         return finished
+
+    def _rows_study(self, target: str | None) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+        """The protocol where rows are split, its parameters, and what is released."""
+        return self.protocol, self._fields(target) | self._parameters(), ("model", "fit", "n_samples")
 
     def _fields(self, target: str | None) -> dict[str, Any]:
         said: dict[str, Any] = {"missing": self.missing}
@@ -91,7 +90,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         self.transcript_ = result.transcript
         self.learned_ = finished.learned
         self.n_samples_ = int(result["n_samples"])
-        self.n_dropped_ = int(result["n_dropped"])
+        self.n_dropped_ = int(result["n_dropped"]) if "n_dropped" in result else 0
         self.islands_ = list(result["islands"])
         self.terms_ = tuple(name for name in result["model"]["names"] if name != "(Intercept)")
         self.n_features_in_ = len(self.terms_)
@@ -144,7 +143,7 @@ def with_targets(islands: Any, y: Any, target: str | None) -> tuple[dict[str, Is
             hint="fit([X1, X2, ...], [y1, y2, ...]), or fit(islands, target='column')",
         )
     return {
-        name: _joined(table, values) for (name, table), values in zip(tables.items(), given, strict=True)
+        name: with_column(table, values) for (name, table), values in zip(tables.items(), given, strict=True)
     }, TARGET
 
 
@@ -155,7 +154,8 @@ def _of(y: Mapping[Any, Any], name: str) -> Any:
     raise ParameterError(f"there is no target for {name}")
 
 
-def _joined(table: Island, values: Any) -> Island:
+def with_column(table: Island, values: Any) -> Island:
+    """The table with its target as one column more."""
     column = np.asarray(values)
     if column.ndim != 1 or len(column) != table.n_rows:
         raise DataError(f"{table.name}: {np.shape(values)} targets for {table.n_rows} rows")
@@ -164,5 +164,5 @@ def _joined(table: Island, values: Any) -> Island:
         raise DataError(f"{table.name}: there is a column called {TARGET!r} beside the target")
     frame[TARGET] = column
     joined = Island.from_frame(frame, name=table.name, identity=table.identity)
-    joined.named = table.named
+    joined.named, joined.order = table.named, table.order
     return joined

@@ -9,29 +9,36 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 
 from atoll.data.island import Island
-from atoll.estimators.learning.base import RowsEstimator
+from atoll.estimators.learning.options import FIELDS, SPLIT, SUMS, taking
+from atoll.estimators.learning.split import VERTICAL, SplitEstimator
 
 
-class _Classifier(ClassifierMixin, RowsEstimator):  # type: ignore[misc]
+class _Classifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
     protocol = "classifier"
+    columns_protocol = "classifier-columns"
     analysis = "classification"
     fit_intercept: bool
 
     def fit(self, islands: Any, y: Any = None, *, target: str | None = None) -> Any:
         """Fit the joint model: a list of tables with a list of targets, or tables with a target column."""
         finished = self._fit(islands, y, target)
-        model, fit = finished.result["model"], finished.result["fit"]
-        coefficients = np.array(model["coefficients"])
-        self.coef_ = coefficients[:, int(self.fit_intercept) :]
-        self.intercept_ = coefficients[:, 0] if self.fit_intercept else np.zeros(len(coefficients))
-        self.classes_ = as_classes(model["classes"], islands if y is None else y, target)
+        fit, split = finished.result["fit"], self.partition == VERTICAL
+        if not self._stays_split:
+            coefficients = np.array(finished.result["model"]["coefficients"])
+            self.coef_ = coefficients[:, int(self.fit_intercept) :]
+            self.intercept_ = coefficients[:, 0] if self.fit_intercept else np.zeros(len(coefficients))
+        levels = fit["classes"] if split else finished.result["model"]["classes"]
+        given = islands if y is None else y
+        self.classes_ = as_classes(levels, [y] if split and y is not None else given, target)
         self.n_iter_ = np.array([int(fit["iterations"])])
         self.objective_ = float(fit["objective"])
+        if split:
+            self.loss_curve_ = np.array(fit["loss_curve"])
         return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Scores of new rows: one each for two classes, one for each class otherwise."""
-        scores: npt.NDArray[np.float64] = self._design(X) @ self.coef_.T + self.intercept_
+        scores = self._linear_scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -43,7 +50,7 @@ class _Classifier(ClassifierMixin, RowsEstimator):  # type: ignore[misc]
 
 
 class LogisticRegression(_Classifier):
-    """Logistic regression over rows on several islands, with scikit-learn's objective.
+    """Logistic regression over rows (or columns) on several islands, with scikit-learn's objective.
 
     C times the summed loss plus half the squared weights. Several classes share one softmax. ``C=None``: no
     penalty.
@@ -58,22 +65,12 @@ class LogisticRegression(_Classifier):
     0.95
     """
 
-    def __init__(
-        self,
-        C: float | None = 1.0,
-        *,
-        fit_intercept: bool = True,
-        columns: Any = None,
-        categorical: Any = (),
-        missing: str = "refuse",
-        max_iter: int = 200,
-        tol: float = 1e-16,
-        secure_sum: str = "shares",
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self._take(locals())
+    C: float | None
+    max_iter: int
+    tol: float
+    __init__: Any = taking(
+        {"C": 1.0}, {"fit_intercept": True, "max_iter": 200, "tol": 1e-16}, FIELDS, SPLIT, SUMS
+    )
 
     def _parameters(self) -> dict[str, Any]:
         said = {"loss": "logistic", "fit_intercept": bool(self.fit_intercept)}
@@ -93,29 +90,24 @@ class LogisticRegression(_Classifier):
 
 
 class LinearSVC(_Classifier):
-    """Support vectors over rows on several islands, with scikit-learn's objective.
+    """Support vectors over rows (or columns) on several islands, with scikit-learn's objective.
 
     C times the summed hinge (or its square) plus half the squared weights, the intercept among them.
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: str = "squared_hinge",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        columns: Any = None,
-        categorical: Any = (),
-        missing: str = "refuse",
-        max_iter: int = 1000,
-        tol: float = 1e-16,
-        secure_sum: str = "shares",
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self._take(locals())
+    C: float
+    loss: str
+    intercept_scaling: float
+    max_iter: int
+    tol: float
+    __init__: Any = taking(
+        {"C": 1.0},
+        {"loss": "squared_hinge", "fit_intercept": True, "intercept_scaling": 1.0},
+        {"max_iter": 1000, "tol": 1e-16},
+        FIELDS,
+        SPLIT,
+        SUMS,
+    )
 
     def _parameters(self) -> dict[str, Any]:
         return {

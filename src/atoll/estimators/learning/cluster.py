@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClusterMixin, TransformerMixin
 
-from atoll.estimators.learning.base import RowsEstimator
+from atoll.estimators.learning.options import SPLIT, SUMS, taking
+from atoll.estimators.learning.split import VERTICAL, SplitEstimator
 
 
-class KMeans(ClusterMixin, TransformerMixin, RowsEstimator):  # type: ignore[misc]
+class KMeans(ClusterMixin, TransformerMixin, SplitEstimator):  # type: ignore[misc]
     """k-means over rows on several islands.
 
     ``init``: the first centres, which all parties know; without it they are drawn around the joint mean from
@@ -28,24 +30,21 @@ class KMeans(ClusterMixin, TransformerMixin, RowsEstimator):  # type: ignore[mis
     """
 
     protocol = "kmeans"
+    columns_protocol = "kmeans-columns"
     analysis = "clusters"
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Any = None,
-        max_iter: int = 300,
-        tol: float = 0.0,
-        columns: Any = None,
-        missing: str = "refuse",
-        secure_sum: str = "shares",
-        key: str = "collective",
-        mix: Any = None,
-        random_state: int | None = None,
-        engine: Any = None,
-    ) -> None:
-        self._take(locals())
+    n_clusters: int
+    init: Any
+    max_iter: int
+    tol: float
+    random_state: int | None
+    __init__: Any = taking(
+        {"n_clusters": 8},
+        {"init": None, "max_iter": 300, "tol": 0.0, "columns": None, "missing": "refuse"},
+        {"random_state": None},
+        SPLIT,
+        SUMS,
+    )
 
     categorical = ()
 
@@ -54,7 +53,8 @@ class KMeans(ClusterMixin, TransformerMixin, RowsEstimator):  # type: ignore[mis
         del y
         finished = self._fit(islands, None, None)
         fit = finished.result["fit"]
-        self.cluster_centers_ = np.array(finished.result["model"]["centres"])
+        if not self._stays_split:
+            self.cluster_centers_ = np.array(finished.result["model"]["centres"])
         self.inertia_ = float(fit["inertia"])
         self.n_iter_ = int(fit["iterations"])
         self.counts_ = np.array(fit["counts"], dtype=int)
@@ -69,9 +69,17 @@ class KMeans(ClusterMixin, TransformerMixin, RowsEstimator):  # type: ignore[mis
 
     def transform(self, X: Any) -> npt.NDArray[np.float64]:
         """Distances of new rows to the centres."""
+        if self.partition == VERTICAL and isinstance(X, list | tuple | Mapping):
+            return np.sqrt(np.maximum(self._summed(X, _own_distances), 0.0))
         rows = self._design(X)
         return np.asarray(np.linalg.norm(rows[:, None, :] - self.cluster_centers_[None], axis=2))
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:
         """The nearest centre of new rows."""
         return np.asarray(self.transform(X).argmin(axis=1))
+
+
+def _own_distances(part: Any, table: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """One island's part of the squared distances to every centre."""
+    centres = np.asarray(part["coefficients"])
+    return np.asarray(((table[:, None, :] - centres[None]) ** 2).sum(axis=2))

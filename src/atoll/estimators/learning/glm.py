@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.estimators.learning.base import RowsEstimator
+from atoll.estimators.learning.options import FIELDS, SUMS, taking
 from atoll.protocols.learning.families import link_of
 from atoll.protocols.learning.summary import Summary
 
@@ -40,25 +41,19 @@ class GLM(RowsEstimator):
     protocol = "glm"
     analysis = "regression"
 
-    def __init__(
-        self,
-        family: str = "gaussian",
-        link: str | None = None,
-        *,
-        fit_intercept: bool = True,
-        columns: Any = None,
-        categorical: Any = (),
-        offset: str | None = None,
-        weights: str | None = None,
-        missing: str = "refuse",
-        max_iter: int = 100,
-        tol: float = 1e-8,
-        secure_sum: str = "shares",
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self._take(locals())
+    family: str
+    link: str | None
+    fit_intercept: bool
+    offset: str | None
+    weights: str | None
+    max_iter: int
+    tol: float
+    __init__: Any = taking(
+        {"family": "gaussian", "link": None},
+        {"fit_intercept": True, "offset": None, "weights": None, "max_iter": 100, "tol": 1e-8},
+        FIELDS,
+        SUMS,
+    )
 
     def fit(self, islands: Any, y: Any = None, *, target: str | None = None) -> GLM:
         """Fit the joint model: a list of tables with a list of targets, or tables with a target column."""

@@ -8,24 +8,70 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from atoll.estimators.learning.base import RowsEstimator
+from atoll.errors import NotReleased, ParameterError
+from atoll.estimators.learning.options import FIELDS, SPLIT, SUMS, taking
+from atoll.estimators.learning.split import HORIZONTAL, VERTICAL, SplitEstimator
 from atoll.protocols.learning.summary import Summary
 
+SOLVERS = ("auto", "encrypted", "scores")
+SOLVER = {"solver": "auto", "condition_bits": None}
+"""``solver`` "encrypted" opens coefficients only; "auto" takes it where columns are split, and else opens the
+joint products of rows; "scores" (columns split) opens summed scores. ``condition_bits``: how near to
+dependent the columns may be under encryption (24, with rows split 32)."""
 
-class _LeastSquares(RegressorMixin, RowsEstimator):  # type: ignore[misc]
+
+class _LeastSquares(RegressorMixin, SplitEstimator):  # type: ignore[misc]
     protocol = "least-squares"
+    columns_protocol = "least-squares-columns"
     analysis = "regression"
     penalty: ClassVar[str]
     fit_intercept: bool
+    solver = "auto"
+    condition_bits: int | None = None
 
     def fit(self, islands: Any, y: Any = None, *, target: str | None = None) -> Any:
-        """Fit the joint model: a list of tables with a list of targets, or tables with a target column."""
+        """Fit tables of rows with a list of targets, tables of columns with one, or with a target column."""
+        if self.solver not in SOLVERS:
+            raise ParameterError(f"solver={self.solver!r} is none of {', '.join(map(repr, SOLVERS))}")
+        if self.partition == HORIZONTAL and self.solver == "scores":
+            raise ParameterError("solver='scores' is for columns that are split", hint="solver='auto'")
         finished = self._fit(islands, y, target)
-        coefficients = np.array(finished.result["model"]["coefficients"])
-        self.coef_ = coefficients[int(self.fit_intercept) :]
-        self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
-        self.n_iter_ = 1
+        result = finished.result
+        self.n_iter_ = int(result["fit"]["iterations"]) if self._iterates else 1
+        if self._iterates:
+            self.loss_curve_ = np.array(result["fit"]["loss_curve"])
+        if not self._stays_split:
+            coefficients = np.array(result["model"]["coefficients"])
+            self.coef_ = coefficients[int(self.fit_intercept) :]
+            self.intercept_ = float(coefficients[0]) if self.fit_intercept else 0.0
         return self
+
+    @property
+    def _encrypted(self) -> bool:
+        """Whether coefficients alone are opened: if columns are split the usual course, but for the lasso."""
+        usual = self.partition == VERTICAL and self.penalty != "l1"
+        return self.solver == "encrypted" or (self.solver == "auto" and usual)
+
+    @property
+    def _iterates(self) -> bool:
+        return self.partition == VERTICAL and not self._encrypted
+
+    def _columns_study(self) -> tuple[str, dict[str, Any]]:
+        if self._encrypted:
+            return "least-squares-encrypted", self._parameters() | self._condition()
+        return super()._columns_study()
+
+    def _rows_study(self, target: str | None) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+        if not self._encrypted:
+            return super()._rows_study(target)
+        self._check_fields()
+        said: dict[str, Any] = {} if target is None else {"target": target}
+        said |= {} if self.columns is None else {"columns": tuple(self.columns)}
+        said |= self._parameters() | self._condition()
+        return "least-squares-encrypted-rows", said, ("model", "n_samples")
+
+    def _condition(self) -> dict[str, Any]:
+        return {} if self.condition_bits is None else {"condition_bits": int(self.condition_bits)}
 
     def _parameters(self) -> dict[str, Any]:
         return {"penalty": self.penalty, "fit_intercept": bool(self.fit_intercept), "alpha": self._alpha()}
@@ -35,12 +81,11 @@ class _LeastSquares(RegressorMixin, RowsEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
         """The expected target of new rows."""
-        predicted: npt.NDArray[np.float64] = self._design(X) @ self.coef_ + self.intercept_
-        return predicted
+        return self._linear_scores(X)[:, 0]
 
 
 class LinearRegression(_LeastSquares):
-    """Ordinary least squares over rows on several islands.
+    """Ordinary least squares over rows on several islands, or over columns (``partition="vertical"``).
 
     Examples
     --------
@@ -54,40 +99,21 @@ class LinearRegression(_LeastSquares):
 
     penalty = "none"
 
-    def __init__(
-        self,
-        *,
-        fit_intercept: bool = True,
-        columns: Any = None,
-        categorical: Any = (),
-        missing: str = "refuse",
-        secure_sum: str = "shares",
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self._take(locals())
+    __init__: Any = taking({}, {"fit_intercept": True}, SOLVER, FIELDS, SPLIT, SUMS)
 
     def summary(self) -> Summary:
         """Estimates with standard errors, t, p and intervals, as R or statsmodels print them."""
+        if self._encrypted:
+            raise NotReleased(
+                "solver='encrypted' opens coefficients only: nobody has what standard errors need",
+                hint="solver='auto' with rows split",
+            )
         return Summary.of(self.result_)
 
 
 class _Penalised(_LeastSquares):
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        columns: Any = None,
-        fit_intercept: bool = True,
-        categorical: Any = (),
-        missing: str = "refuse",
-        secure_sum: str = "shares",
-        key: str = "collective",
-        mix: Any = None,
-        engine: Any = None,
-    ) -> None:
-        self._take(locals())
+    alpha: float
+    __init__: Any = taking({"alpha": 1.0}, {"fit_intercept": True}, SOLVER, FIELDS, SPLIT, SUMS)
 
 
 class Ridge(_Penalised):
@@ -100,3 +126,4 @@ class Lasso(_Penalised):
     """Least squares with ``alpha`` times the absolute coefficients, as scikit-learn's Lasso."""
 
     penalty = "l1"
+    __init__: Any = taking({"alpha": 1.0}, {"fit_intercept": True}, FIELDS, SPLIT, SUMS)

@@ -78,11 +78,12 @@ class PCA(Islands, Model):
         How many islands may leave during the first sum (``secure_sum="masks"``).
     mix : mapping, optional
         Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
-    recipe : "auto", "direct", "strict", "fast" or "accurate"
+    recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
-        for many; "fast" and "accurate" are strict with fewer or more power iterations. "auto" chooses: up to
-        128 columns by what is forecast to be faster; "auto", "strict" and "fast" try once more accurately
-        where the certificate refuses.
+        for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is
+        strict in half of the rounds; it opens as many numbers more as there are Ritz values. "auto" chooses:
+        up to 128 columns by what is forecast to be faster; all but "direct" and "accurate" try once more
+        accurately where the certificate refuses.
     spectrum : "auto" or "ritz"
         SF-PCA: "ritz" forbids recipes that open all eigenvalues.
     release : "components", "scores" or "encrypted"

@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atoll.errors import ParameterError
 from atoll.estimators.pca.adapter import Adapter
-from atoll.estimators.pca.by_island import Projected, are_islands, features_of, tables_of
+from atoll.estimators.pca.by_island import (
+    ByIsland,
+    IslandByIsland,
+    Projected,
+    are_islands,
+    features_of,
+    tables_of,
+)
 from atoll.estimators.pca.columns import labels_of
 from atoll.estimators.pca.registry import adapter_of
 from atoll.estimators.pca.sklearn_twin import twin_of
@@ -38,9 +45,16 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         rows = validate_data(self, self._chosen(X), dtype=np.float64, reset=False)
         return self._whitened(adapter.transform(self, rows))
 
-    def inverse_transform(self, Z: Any) -> Matrix:
-        """Back to the original columns, as far as the components reach."""
+    def inverse_transform(self, Z: Any) -> Any:
+        """Back to the original columns, as far as the components reach; of islands, island by island."""
         self._fitted("inverse_transform")
+        if not are_islands(Z):
+            return self._back(Z)
+        if isinstance(Z, Mapping):
+            return ByIsland({name: self._back(scores) for name, scores in Z.items()})
+        return IslandByIsland(map(self._back, Z))
+
+    def _back(self, Z: Any) -> Matrix:
         Z = check_array(Z, dtype=np.float64)
         rows = (Z * self._spread() if self.whiten else Z) @ self.components_
         return np.asarray((rows if self.scale_ is None else rows * self.scale_) + self.mean_)
@@ -141,7 +155,8 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _title(self, what: str) -> str:
         study = self.result_.study
-        return f"PCA of {len(protocol_of(study.protocol).table_holders(study))} islands: {what}"
+        noise = f"\n{self.noise_.verdict()}" if hasattr(self, "noise_") else ""
+        return f"PCA of {len(protocol_of(study.protocol).table_holders(study))} islands: {what}{noise}"
 
     # ---- as scikit-learn knows it ----
 

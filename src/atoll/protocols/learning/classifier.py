@@ -7,24 +7,18 @@ free; that of support vectors counts as one more weight, as in liblinear. Severa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from atoll.data.island import Matrix
 from atoll.errors import DataError, ParameterError, RunError
-from atoll.lazy import lazy
-from atoll.protocols.learning import normal
+from atoll.protocols.learning import losses, normal
 from atoll.protocols.learning.design import Rows, Survey, Units
 from atoll.protocols.learning.newton import Problem
 from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol, refuse_offset
 from atoll.protocols.learning.task import Found, Setting, Task
 from atoll.study.model import Study
-
-if TYPE_CHECKING:
-    from scipy import special
-else:
-    special = lazy("scipy.special")
 
 _SMOOTHING = 0.1
 """The hinge's corner is rounded, and the rounding shrinks by this factor from stage to stage ..."""
@@ -92,35 +86,18 @@ class Classifier(Task):
         positive = rows.y == (k if self.problems > 1 else 1)
         sign = np.where(positive, 1.0, -1.0)
         m = sign * (rows.X @ theta)
-        value, slope, bend = self._loss(m, rounding)
+        value, slope, bend = losses.of_margins(self.setting.parameters.loss, m, rounding)
         WX = rows.X * (rows.weight * bend)[:, None]
-        losses = (value, np.maximum(1.0 - m, 0.0), -slope)
-        facts = [float((rows.weight * each).sum()) for each in losses]
+        all_of = (value, np.maximum(1.0 - m, 0.0), -slope)
+        facts = [float((rows.weight * each).sum()) for each in all_of]
         return np.concatenate([facts, rows.X.T @ (rows.weight * slope * sign), normal.packed(rows.X.T @ WX)])
-
-    def _loss(self, m: Matrix, rounding: float) -> tuple[Matrix, Matrix, Matrix]:
-        """Value, first and second derivative of the loss of a margin."""
-        name = self.setting.parameters.loss
-        if name == "logistic":
-            q = special.expit(-m)
-            return np.asarray(np.logaddexp(0.0, -m)), np.asarray(-q), np.asarray(q * (1.0 - q))
-        if name == "squared_hinge":
-            short = np.maximum(1.0 - m, 0.0)
-            return short**2, -2.0 * short, np.where(short > 0, 2.0, 0.0)
-        z = (1.0 - m) / rounding
-        q = special.expit(z)
-        value = rounding * np.logaddexp(0.0, z)
-        return np.asarray(value), np.asarray(-q), np.asarray(q * (1.0 - q) / rounding)
 
     def _softmax(self, rows: Rows, theta: Matrix) -> Matrix:
         K = len(self.setting.classes)
         scores = rows.X @ theta.reshape(K, -1).T
-        top = scores.max(axis=1, keepdims=True) if len(scores) else scores
-        E = np.exp(scores - top)
-        P = E / E.sum(axis=1, keepdims=True)
         chosen = rows.y.astype(np.int64)
         at = np.arange(len(chosen))
-        loss = np.log(E.sum(axis=1)) + top[:, 0] - scores[at, chosen] if len(chosen) else np.zeros(0)
+        loss, P = losses.softmax(scores, chosen)
         error = P.copy()
         error[at, chosen] -= 1.0
         gradient = (error * rows.weight[:, None]).T @ rows.X

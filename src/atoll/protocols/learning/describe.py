@@ -120,31 +120,31 @@ class Shape(NamedTuple):
 
 def count(island: Island, shape: Shape) -> Matrix:
     """What an island adds first."""
-    codes = _codes(island, shape)
     parts: dict[str, Matrix] = {"rows": np.array([island.n_rows], dtype=np.float64)}
     present, total = np.zeros(len(shape.numbers)), np.zeros(len(shape.numbers))
     histograms = {name: np.zeros(shape.bins + 2) for name in shape.ranges}
-    for X in island.blocks(shape.numbers) if shape.numbers else ():
+    levels = {name: np.zeros(len(known) + 1) for name, known in shape.levels.items()}
+    crossed = {
+        pair: np.zeros(len(shape.levels[pair[0]]) * len(shape.levels[pair[1]])) for pair in shape.tables
+    }
+    for X, others in island.mixed(shape.numbers, tuple(shape.levels)):
         there = np.isfinite(X)
         present += there.sum(axis=0)
         total += np.where(there, X, 0.0).sum(axis=0)
         for name, into in histograms.items():
             column = X[:, shape.numbers.index(name)]
             into += _histogram(column[np.isfinite(column)], shape.ranges[name], shape.bins)
+        named = zip(shape.levels.items(), others, strict=True)
+        codes = {name: fields.codes(values, known, island.name, name) for (name, known), values in named}
+        for name, places in codes.items():
+            levels[name] += np.bincount(places + 1, minlength=len(levels[name]))
+        for (one, other), cells in crossed.items():
+            cells += _crossed(codes[one], codes[other], shape, one, other)
     parts |= {"present": present, "total": total}
-    for name, places in codes.items():
-        parts[f"levels {name}"] = np.bincount(places + 1, minlength=len(shape.levels[name]) + 1).astype(float)
+    parts |= {f"levels {name}": counts for name, counts in levels.items()}
     parts |= {f"histogram {name}": into for name, into in histograms.items()}
-    for one, other in shape.tables:
-        parts[f"table {one} {other}"] = _crossed(codes[one], codes[other], shape, one, other)
+    parts |= {f"table {one} {other}": cells for (one, other), cells in crossed.items()}
     return np.concatenate([parts[name] for name in shape.sizes()])
-
-
-def _codes(island: Island, shape: Shape) -> dict[str, npt.NDArray[np.int64]]:
-    return {
-        name: fields.codes(island.values(name), levels, island.name, name)
-        for name, levels in shape.levels.items()
-    }
 
 
 def _histogram(values: Matrix, ends: tuple[float, float], bins: int) -> Matrix:
@@ -258,9 +258,7 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         shape = Shape.of(agreed, p)
         sums = _session(net, study, record, shape)
         await sums.open()
-        await booked.settle_exact(
-            net, Read(island.chosen(shape.numbers), list(_codes(island, shape).values()))
-        )
+        await booked.settle_exact(net, Read(island, shape.numbers, dict(shape.levels)))
         counts = await net.compute(count, island, shape)
         await sums.contribute("counts", encoded(counts, len(islands), "the counts"))
         centres = await net.receive(Centres, server)

@@ -7,14 +7,15 @@ that is large beside its deviations, and the model is the same: coefficients are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from atoll.codec import Message
-from atoll.data.island import BLOCK_BYTES, Chosen, Island, Matrix
+from atoll.data.island import BLOCK_BYTES, Island, Matrix
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError
 from atoll.protocols import checked
@@ -23,6 +24,9 @@ from atoll.study.address import Address
 from atoll.threads import in_order
 
 INTERCEPT = "(Intercept)"
+
+Places = npt.NDArray[np.int64]
+"""Of levels."""
 
 _CENTRE_STEPS = 16
 """A centre is told to this part of a deviation."""
@@ -84,16 +88,21 @@ def check_units(told: Units, length: int, own_rows: int, server: Address) -> Non
 class Read(NamedTuple):
     """Everything that is read of a table: numbers, and the places of categories and classes."""
 
-    table: Chosen
-    places: Sequence[np.ndarray[Any, Any]]
+    island: Island
+    numbers: tuple[str, ...]
+    levels: dict[str, tuple[str, ...]]
+    """Of the columns that hold categories or classes."""
+
+    def parts(self, rows: int | None = None) -> Iterator[tuple[Matrix, list[Places]]]:
+        """All rows, so many at a time: numbers, and beside them the places of levels, -1 for none."""
+        for block, others in self.island.mixed(self.numbers, tuple(self.levels), rows):
+            named = zip(others, self.levels.items(), strict=True)
+            yield block, [codes(values, known, self.island.name, name) for values, (name, known) in named]
 
     def blocks(self) -> Iterator[Matrix]:
-        """All rows, so many at a time."""
-        at = 0
-        for block in self.table.blocks():
-            part = slice(at, at + len(block))
-            yield np.column_stack([block, *(place[part] for place in self.places)])
-            at += len(block)
+        """The same side by side."""
+        for block, places in self.parts():
+            yield np.column_stack([block, *places])
 
 
 class Design:
@@ -107,25 +116,16 @@ class Design:
         self.terms = terms(agreed, p.categorical)
         self.intercept = intercept
         self._p = p
-        self._groups = [
-            (codes(island.values(name), agreed.levels[name], island.name, name), len(agreed.levels[name]))
-            for name in agreed.names
-            if name in p.categorical
-        ]
         self._group_names = [name for name in agreed.names if name in p.categorical]
         self._order = _order(agreed, p)
-        self._classes = agreed.levels.get(p.target or "") if classes else None
-        self._labels = (
-            codes(island.values(p.target), self._classes, island.name, p.target)
-            if self._classes is not None and p.target is not None
-            else None
-        )
+        target = p.target if classes and p.target in agreed.levels else None
+        self._has_classes = target is not None
         self.units: Units | None = None
-        read = [*self.numbers, *(name for name in p.special if self._labels is None or name != p.target)]
-        self.table = island.chosen(read)
+        numbers = [*self.numbers, *(name for name in p.special if name != target)]
+        named = [*self._group_names, *([target] if target is not None else [])]
+        self.table = island.chosen(numbers)
         """Everything that is read as numbers."""
-        places = [place for place, _ in self._groups] + ([] if self._labels is None else [self._labels])
-        self.read = Read(self.table, places)
+        self.read = Read(island, self.table.columns, {name: agreed.levels[name] for name in named})
 
     @property
     def width(self) -> int:
@@ -154,7 +154,7 @@ class Design:
         """What every block gives, added: on all cores, in an order that the table's shape decides."""
         step = self._step()
         count = max(1, -(-self.island.n_rows // step))
-        parts = in_order(of_block, self.blocks(step), count)
+        parts = in_order(lambda read: of_block(self._rows(*read)), self.read.parts(step), count)
         return reduce(np.add, parts, np.zeros(length))
 
     def _step(self) -> int:
@@ -162,23 +162,18 @@ class Design:
 
     def blocks(self, step: int | None = None) -> Iterator[Rows]:
         """All complete rows, so many at a time."""
-        step = step or self._step()
-        for index, block in enumerate(self.table.blocks(step)):
-            part = slice(index * step, index * step + len(block))
-            yield self._rows(block, part)
+        for block, places in self.read.parts(step or self._step()):
+            yield self._rows(block, places)
 
-    def _rows(self, block: Matrix, part: slice) -> Rows:
-        groups = [(place[part], count) for place, count in self._groups]
+    def _rows(self, block: Matrix, places: list[Places]) -> Rows:
         keep = np.isfinite(block).all(axis=1)
-        for place, _ in groups:
+        for place in places:
             keep &= place >= 0
-        label = None if self._labels is None else self._labels[part]
-        if label is not None:
-            keep &= label >= 0
         if not keep.all():
-            block, groups = block[keep], [(place[keep], count) for place, count in groups]
-            label = None if label is None else label[keep]
-        return self._measured(block, groups, label)
+            block, places = block[keep], [place[keep] for place in places]
+        label = places.pop() if self._has_classes else None
+        counts = [len(self.read.levels[name]) for name in self._group_names]
+        return self._measured(block, list(zip(places, counts, strict=True)), label)
 
     def _measured(self, block: Matrix, groups: list[tuple[Any, int]], label: Any) -> Rows:
         d, n = len(self.numbers), len(block)
@@ -186,11 +181,14 @@ class Design:
         if self.intercept:
             X[:, 0] = 1.0
         design = X[:, int(self.intercept) :]
-        numbers = block[:, :d]
-        if self.units is not None:
-            places = self._order[:d]
-            numbers = (numbers - self.units.centre[places]) / self.units.unit[places]
-        design[:, self._order[:d]] = numbers
+        numbers, places = block[:, :d], self._order[:d]
+        if self.units is None:
+            design[:, places] = numbers
+        elif places == list(range(d)):  # the usual case, without a copy between
+            np.subtract(numbers, self.units.centre[:d], out=design[:, :d])
+            design[:, :d] /= self.units.unit[:d]
+        else:
+            design[:, places] = (numbers - self.units.centre[places]) / self.units.unit[places]
         at = d
         for place, count in groups:
             for level in range(1, count):
@@ -221,15 +219,15 @@ class Design:
     def _raise_for_missing(self) -> None:
         hint = "drop the row, fill it in, or let the study drop such rows (missing = 'drop')"
         raise_for_missing(self.table, hint)
-        named = [(name, place) for name, (place, _) in zip(self._group_names, self._groups, strict=True)]
-        if self._labels is not None and self._p.target is not None:
-            named.append((self._p.target, self._labels))
-        for name, place in named:
-            if (place < 0).any():
-                where = self.island.place(int(np.argmax(place < 0)))
-                raise DataError(
-                    f"{self.island.name}: column {name!r} holds a missing value at {where}", hint=hint
-                )
+        start = 0
+        for block, places in self.read.parts():
+            for name, place in zip(self.read.levels, places, strict=True):
+                if (place < 0).any():
+                    where = self.island.place(start + int(np.argmax(place < 0)))
+                    raise DataError(
+                        f"{self.island.name}: column {name!r} holds a missing value at {where}", hint=hint
+                    )
+            start += len(block)
 
 
 def _order(agreed: AgreedFields, p: FieldParameters) -> list[int]:

@@ -9,7 +9,7 @@ reads no column but those that the study names or that it announced, and its own
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -18,7 +18,13 @@ import numpy.typing as npt
 from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import DataError, MessageError, SchemaError, StudyError
+from atoll.lazy import lazy
 from atoll.study.model import Parameters
+
+if TYPE_CHECKING:
+    import pandas as pd
+else:
+    pd = lazy("pandas")
 
 MAX_LEVELS = 1000
 """A column of more levels is no category but an identifier."""
@@ -119,7 +125,10 @@ def own_fields(island: Island, p: FieldParameters, classes: bool) -> Fields:
 
 def levels_of(island: Island, column: str) -> tuple[str, ...]:
     """The levels that occur in a column of categories."""
-    found = sorted_levels(set(as_levels(island.values(column))) - {""})
+    seen: set[str] = set()
+    for (values,) in island.values_in_blocks([column]):
+        seen.update(as_levels(_distinct(values)[0]))
+    found = sorted_levels(seen - {""})
     if len(found) > MAX_LEVELS:
         raise DataError(
             f"{island.name}: column {column!r} holds {len(found):,} different values: that is no category",
@@ -131,6 +140,14 @@ def levels_of(island: Island, column: str) -> tuple[str, ...]:
 def as_levels(values: npt.NDArray[Any]) -> list[str]:
     """Every value as the name of its level; missing ones as the empty name."""
     return [_level(value) for value in values.tolist()]
+
+
+def _distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """The different values, and which of them each value is; -1 for a missing one."""
+    if values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=True) != "string":
+        return values, np.arange(len(values))  # 1 and True are one to a hash table, and two levels here
+    which, found = pd.factorize(values)
+    return np.asarray(found), which.astype(np.int64)
 
 
 def _level(value: object) -> str:
@@ -216,8 +233,10 @@ def terms(agreed: AgreedFields, categorical: Sequence[str]) -> tuple[str, ...]:
 def codes(values: npt.NDArray[Any], levels: Sequence[str], island: str, column: str) -> npt.NDArray[np.int64]:
     """Every value as the place of its level; -1 where it is missing."""
     places = {level: place for place, level in enumerate(levels)} | {"": -1}
+    found, which = _distinct(values)
     try:
-        return np.array([places[level] for level in as_levels(values)], dtype=np.int64)
+        known = np.array([*(places[level] for level in as_levels(found)), -1], dtype=np.int64)
+        return known[which]  # the last one is that of a missing value
     except KeyError:
         raise DataError(
             f"{island}: column {column!r} holds a level that the study does not name",

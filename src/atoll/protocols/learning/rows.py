@@ -248,9 +248,9 @@ async def _release(net: Network, study: Study, found: Found, count: Count) -> No
 async def _released(net: Network, study: Study) -> Learned:
     server, known = study.the(SERVER), dict[str, Any]()
     if study.releases("model", net.me):
-        known["model"] = _checked_values(await net.receive(Model, server), "a model", server)
+        known["model"] = checked_values(await net.receive(Model, server), "a model", server)
     if study.releases("fit", net.me):
-        known["fit"] = _checked_values(await net.receive(Fit, server), "a fit", server)
+        known["fit"] = checked_values(await net.receive(Fit, server), "a fit", server)
     if study.releases("n_samples", net.me):
         count = await net.receive(Count, server)
         checked.check_islands(count.islands, study.who(PROVIDER), len(study.who(PROVIDER)), server)
@@ -260,7 +260,7 @@ async def _released(net: Network, study: Study) -> Learned:
     return learned(study, net.me, OUTPUTS, known)
 
 
-def _checked_values(message: Model | Fit, what: str, server: Address) -> dict[str, Any]:
+def checked_values(message: Model | Fit, what: str, server: Address) -> dict[str, Any]:
     """Finite numbers, whatever they are called: a reader of results never meets NaN."""
     for value in message.values.values():
         if isinstance(value, np.ndarray):
@@ -340,7 +340,7 @@ def _refuse_few_rows(n: int, parameters: int, whose: str) -> None:
     if n <= parameters:
         raise DataError(
             f"{whose}: {n} rows for {parameters} coefficients; sums over so few say what single rows hold",
-            hint="use fewer columns, or more islands",
+            hint="use fewer columns, classes or clusters, or more islands",
         )
 
 

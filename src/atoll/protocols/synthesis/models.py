@@ -1,0 +1,111 @@
+"""Models that are made of released moments, by name, and rows drawn from any of them.
+
+"maximum-entropy" where the joint table is small enough to be held and noise is little, else "latent-classes";
+"gaussian" is probabilistic PCA itself, "tree" what ``marginal`` measures. A model is plain data: arrays and
+numbers, no row of anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from atoll import randomness
+from atoll.errors import DataError
+from atoll.protocols.checked import refuse
+from atoll.protocols.synthesis import latent_classes, maximum_entropy, ppca, trees
+from atoll.protocols.synthesis.moments import Codes, Floats, Moments
+from atoll.protocols.synthesis.schema import Column, Wanted, anything, decode, wanted
+from atoll.study.address import Address
+
+Decoder = Literal["auto", "maximum-entropy", "latent-classes", "gaussian"]
+
+Sampler = Callable[[dict[str, Any], Sequence[int], Sequence[Floats], int, randomness.Public], Codes]
+
+_LITTLE_NOISE = 0.005
+"""Of a second moment per row: below it the largest entropy came closer, on a generated table and on NLTCS."""
+
+SAMPLERS: dict[str, Sampler] = {
+    "maximum-entropy": maximum_entropy.sample,
+    "latent-classes": latent_classes.sample,
+    "gaussian": ppca.sample,
+    "tree": trees.sample,
+}
+
+
+def fitted(
+    moments: Moments, decoder: Decoder, contribution: float, n_components: int | None
+) -> dict[str, Any]:
+    """Components of the release, and the model that its rows are drawn from."""
+    components = ppca.fit(moments, contribution, n_components)
+    kind = _settled(moments) if decoder == "auto" else decoder
+    if kind == "maximum-entropy":
+        values = maximum_entropy.fit(moments)
+    elif kind == "latent-classes":
+        values = latent_classes.fit(moments)
+    else:
+        values = ppca.model(moments, components)
+    return {
+        **_plain(kind, moments, values),
+        "components": components.loadings,
+        "noise_variance": components.noise_variance,
+        "explained_variance": components.explained,
+        "total_variance": components.total,
+    }
+
+
+def of_tables(moments: Moments, edges: trees.Edges, decoder: str) -> dict[str, Any]:
+    """The model of a release in which the pairs of a tree were measured again."""
+    values = trees.fit(moments, edges) if decoder == "tree" else latent_classes.fit(moments)
+    return {**_plain(decoder, moments, values), "tree": [list(edge) for edge in edges]}
+
+
+def _plain(kind: str, moments: Moments, values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "sizes": list(moments.sizes),
+        "count": moments.count,
+        "margins": np.concatenate(moments.margins),
+        "values": values,
+    }
+
+
+def check(model: Mapping[str, Any], sizes: Sequence[int], sender: Address) -> None:
+    """Refuse a model of other columns, or of a kind that nobody can draw from."""
+    if model.get("kind") not in SAMPLERS or tuple(model.get("sizes", ())) != tuple(sizes):
+        raise refuse(sender, "a model that is not one of the study's columns")
+
+
+def _settled(moments: Moments) -> str:
+    """The decoder that a release calls for: latent classes keep broad dependence under much noise, and the
+    largest entropy keeps more of three columns under little."""
+    small = maximum_entropy.fits(moments.sizes) and moments.second_noise.max(initial=0.0) < _LITTLE_NOISE
+    return "maximum-entropy" if small else "latent-classes"
+
+
+def sample(
+    model: Mapping[str, Any],
+    schema: Sequence[Column],
+    bins: int,
+    n: int,
+    where: Mapping[str, Any],
+    rng: randomness.Public,
+) -> dict[str, Any]:
+    """So many rows, by column; ``where`` says what some columns must be."""
+    known = {column.name for column in schema}
+    strange = [name for name in where if name not in known]
+    if strange:
+        raise DataError(
+            f"there is no column {strange[0]!r} to set a condition on",
+            hint=f"columns are {', '.join(map(repr, list(known)[:5]))}",
+        )
+    sizes = tuple(int(k) for k in model["sizes"])
+    asked: list[Wanted] = [
+        wanted(column, bins, where[column.name]) if column.name in where else anything(column, size)
+        for column, size in zip(schema, sizes, strict=True)
+    ]
+    weights = [one.weights for one in asked]
+    codes = SAMPLERS[model["kind"]](dict(model["values"]), sizes, weights, n, rng)
+    return {column.name: decode(codes[:, a], column, bins, asked[a], rng) for a, column in enumerate(schema)}

@@ -15,10 +15,13 @@ from atoll.cli import bench, console, hub, identity, ledger, node, receipt, stud
 from atoll.cli.check import check
 from atoll.cli.commands import Command, Group
 from atoll.cli.completion import completion, prepare
+from atoll.cli.dashboard import dashboard
 from atoll.cli.demo import demo
 from atoll.cli.doctor import doctor
 from atoll.cli.init import init
+from atoll.cli.inspect import inspect
 from atoll.cli.options import FLAG
+from atoll.cli.report import report
 from atoll.cli.review import review
 from atoll.cli.run import run
 from atoll.errors import AtollError, ParameterError
@@ -32,7 +35,7 @@ _UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="atoll",
-    help="Private PCA across data islands. Only what the study says is sent to others.",
+    help="Private PCA and analytics across data islands. Only what the study says is sent to others.",
     epilog="Start with: atoll demo",
     cls=Group,
     add_completion=False,
@@ -40,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, init, review, check, run, doctor, completion):
+for command in (demo, init, inspect, review, check, run, report, dashboard, doctor, completion):
     app.command(cls=Command)(command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(hub.app, name="hub")

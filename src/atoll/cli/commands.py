@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
@@ -14,6 +15,10 @@ def _without_type(option: Any) -> Any:
     return option
 
 
+def _no_metavar(*_: Any, **__: Any) -> str:
+    return ""
+
+
 class Command(TyperCommand):
     """One command."""
 
@@ -24,8 +29,9 @@ class Command(TyperCommand):
         params: list[Any] = list(super().get_params(ctx))
         for param in params:
             if isinstance(param, TyperArgument):
-                # "list[str]" says nothing to whoever does not know Python; the name and the words do.
-                param.display_type_rich = lambda ctx: None  # type: ignore[method-assign]  # noqa: ARG005
+                # "<str>" says nothing to whoever does not know Python; the name and the words do.
+                param.type = copy(param.type)
+                param.type.get_metavar = _no_metavar  # type: ignore[method-assign]
         return params
 
 

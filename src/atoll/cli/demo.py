@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 RESULTS = "results"
 """The folder of the recipients' folders, beside the study and the tables."""
 
-_WORDS = {"columns": "column names", "n_samples": "n", "scores": "projections"}
+_WORDS = {
+    "columns": "column names",
+    "n_samples": "n",
+    "scores": "projections",
+    "noise_variance": "mean variance of the rest",
+}
 
 
 def demo(
@@ -43,9 +48,9 @@ def demo(
     """Three hospitals compute a joint PCA, and no number about one patient is sent.
 
     A rehearsal: all roles run here, in one process. Shows what each hospital
-    learned. Compares the result with the PCA of all
-    tables together, which nobody may make in real life, and with each
-    hospital's own PCA. Writes study, data, results and plots into a folder.
+    learned. Compares the result with the PCA of all tables together, which
+    nobody may make in real life, and with each hospital's own PCA. Writes
+    study, data, results and plots into a folder.
     """
     from atoll.cli.comparison import compare
     from atoll.cli.hospitals import hospitals, write_study
@@ -147,7 +152,7 @@ def _show_agreement(comparison: Comparison, screen: Console) -> None:
         right=(*names, "largest angle"),
         title="Agreement with PCA of the pooled table: |cosine| by component",
     )
-    made.add_row("[bold green]Atoll, private[/]", *_row(comparison.joint))
+    made.add_row("[bold green]Atoll, joint[/]", *_row(comparison.joint))
     for hospital, agreement in comparison.separate.items():
         made.add_row(f"{hospital} alone", *_row(agreement))
     screen.print(made)

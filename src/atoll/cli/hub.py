@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime
 import logging
@@ -16,10 +15,15 @@ import typer
 from atoll.cli import console
 from atoll.cli.commands import Command, Group
 from atoll.cli.options import FLAG, JsonOption
+from atoll.lazy import lazy
 
 if TYPE_CHECKING:
+    import asyncio
+
     from atoll.runtime.nats.hub_config import HubFolder
     from atoll.runtime.nats.hub_status import HubStatus
+else:
+    asyncio = lazy("asyncio")
 
 app = typer.Typer(
     cls=Group, help="Run the hub through which parties reach each other, and say who is let in."

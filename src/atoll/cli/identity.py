@@ -126,6 +126,7 @@ def rotate(
     any more, and the hub needs a new invitation.
     """
     from atoll.crypto.identity import Identity, rotation
+    from atoll.runtime.nats import kept
 
     at = opened(site)
     _refuse_while_runs_go_on(at)
@@ -133,6 +134,7 @@ def rotate(
     fresh = Identity.new()
     notice = rotation(old, fresh, int(time.time()))
     _write_notice(at, f"rotated-{old.fingerprint[:16]}.notice", notice.encode())
+    kept.reseal(at.kept, old, fresh.public)
     at.identity_file.replace(at.folder / f"identity-{old.fingerprint[:16]}.old")
     fresh.save(at.identity_file, _chosen(passphrase, passphrase_file))
     at.hub_file.unlink(missing_ok=True)

@@ -106,7 +106,7 @@ def _protocol() -> Protocol:
     from atoll.protocols import PROTOCOLS, protocol_of
 
     known = [protocol_of(name) for name in PROTOCOLS]
-    offered = [one for one in known if not one.follows and hasattr(one.parameters, "n_components")]
+    offered = [one for one in known if not one.follows and one.analysis == "pca"]
     for number, one in enumerate(offered, 1):
         _say(f"  {number}  {one.title}. {one.adversary}")
 

@@ -45,8 +45,8 @@ def show(ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         console.print_json([_plain(account) for account in accounts])
         return
-    right = ("epsilon spent", "at delta", "budget", "its delta", "releases", "reserved", "exact")
-    made = console.table("data set", *right, "in words", right=right, title="Privacy spent")
+    right = ("spent", "at delta", "budget", "its delta", "releases", "reserved", "exact")
+    made = console.table("data set", *right, right=right, title="Privacy spent (epsilon)")
     for account in accounts:
         epsilon, delta = account.told
         made.add_row(
@@ -58,9 +58,14 @@ def show(ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
             str(account.releases),
             str(account.reserved),
             str(account.exact) if account.exact_allowed else f"{account.exact}, refused",
-            escape(account.in_words(delta)),
         )
     console.out().print(made)
+    # Below the table: in a column of it, a sentence would be one word wide on a narrow screen.
+    told: dict[str, list[str]] = {}
+    for account in accounts:
+        told.setdefault(account.in_words(account.told[1]), []).append(account.identity)
+    for words, identities in told.items():
+        console.out().print(escape(f"• {', '.join(identities)}: {words}"))
     for account in accounts:
         for sentence in account.explained():
             console.out().print(escape(f"• {sentence}"))

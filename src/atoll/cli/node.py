@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import threading
 import time
@@ -18,20 +17,24 @@ from atoll.cli.sites import (
     PassphraseOption,
     RunArgument,
     SiteOption,
-    facts,
-    far,
     identity_of,
     opened,
     show_run,
     show_runs,
 )
 from atoll.errors import ParameterError
+from atoll.lazy import lazy
+from atoll.report.runs import facts, far
 
 if TYPE_CHECKING:
+    import asyncio
+
     from atoll.runtime.nats.node import Node
     from atoll.runtime.nats.runs import RunFolder, State
     from atoll.runtime.nats.site import Site
     from atoll.runtime.nats.starts import Proposed
+else:
+    asyncio = lazy("asyncio")
 
 app = typer.Typer(cls=Group, help="Join a hub, run this site's node, and decide what it takes part in.")
 

@@ -45,9 +45,9 @@ class OneMachine:
 
     # ---- the hub ----
 
-    def start_hub(self) -> None:
+    def start_hub(self, patience: float = START_SECONDS) -> None:
         self._start("hub", "hub", "up", "--folder", str(self.folder / "hub"))
-        until = time.monotonic() + START_SECONDS
+        until = time.monotonic() + patience
         while not self._hub_answers():
             if time.monotonic() > until or self._processes["hub"].poll() is not None:
                 raise RunError("the hub did not start", hint=f"see {self.folder / 'hub.log'}")

@@ -41,8 +41,9 @@ def written_together(target: Path) -> Iterator[Path]:
 
     It is made beforehand, so that a place that cannot be written to is known before a long run.
     """
-    if target.exists() and not target.is_dir():
-        raise ParameterError(f"{target} is a file, not a folder", hint="choose another one with --output")
+    for folder in (target, *target.parents):
+        if folder.is_file():
+            raise ParameterError(f"{folder} is a file, not a folder", hint="choose another one with --output")
     place = next(folder for folder in (target, *target.absolute().parents) if folder.is_dir())
     try:
         if shutil.disk_usage(place).free < LEAST_ROOM:

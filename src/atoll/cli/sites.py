@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from atoll.cli import console
 from atoll.errors import ParameterError
+from atoll.report.runs import ago, far, said_by
 
 if TYPE_CHECKING:
     from atoll.crypto.identity import Identity
@@ -68,43 +68,6 @@ def identity_of(site: Site, given: Path | None) -> tuple[Identity, str | None]:
     return site.identity(passphrase), passphrase
 
 
-def ago(seconds: float) -> str:
-    """When something was, in words."""
-    from atoll.report.units import duration
-
-    passed = time.time() - seconds
-    return f"{duration(passed)} ago" if passed >= 1 else "just now"
-
-
-def facts(folder: RunFolder, state: State) -> dict[str, Any]:
-    """A run as plain data, for programs."""
-    import msgspec
-
-    progress = folder.progress()
-    return {
-        **msgspec.to_builtins(state),
-        "name": folder.name,
-        "silent": list(state.silent),
-        "progress": None if progress is None else msgspec.to_builtins(progress),
-        "result": str(folder.result) if folder.result.exists() else None,
-        "receipt": str(folder.receipt) if folder.receipt.exists() else None,
-    }
-
-
-def far(folder: RunFolder, state: State) -> str:
-    """How far a run is, in a few words."""
-    from atoll.report.units import duration
-
-    if state.phase != "running":
-        return state.words if state.phase in ("failed", "declined", "expired", "cancelled") else ""
-    progress = folder.progress()
-    if progress is None:
-        return "starting"
-    rounds = f"round {progress.rounds}" + (f" of {progress.of_rounds}" if progress.of_rounds else "")
-    left = "" if progress.left is None else f", about {duration(progress.left)} left"
-    return rounds + left
-
-
 def show_runs(runs: list[tuple[RunFolder, State]]) -> None:
     """All runs as a table."""
     from rich.markup import escape
@@ -134,14 +97,7 @@ def show_run(folder: RunFolder, state: State) -> None:
     screen.print(f"[dim]digest {state.digest}[/]", soft_wrap=True)
     made = console.table("party", "says")
     for party in state.parties:
-        answer = state.answers.get(party)
-        if party == state.me:
-            said = f"{state.phase} (this site)"
-        elif answer is None:
-            said = "[yellow]no answer yet[/]"
-        else:
-            said = escape(" ".join(filter(None, (answer.state, answer.words, answer.role))))
-        made.add_row(escape(party), said)
+        made.add_row(escape(party), escape(said_by(party, state)) or "[yellow]no answer yet[/]")
     screen.print(made)
     if state.missing:
         screen.print(f"[red]missing: {escape(', '.join(state.missing))}[/]")

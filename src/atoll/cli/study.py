@@ -14,13 +14,13 @@ from atoll.cli.sites import (
     PassphraseOption,
     RunArgument,
     SiteOption,
-    facts,
     identity_of,
     opened,
     show_run,
     show_runs,
 )
 from atoll.errors import RunError
+from atoll.report.runs import facts
 
 if TYPE_CHECKING:
     from atoll.runtime.nats.runs import RunFolder, State

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from atoll.report.analyses import renderer_of
 from atoll.report.known import also_known
@@ -81,16 +81,33 @@ def _stated(review: Review) -> str:
 def _purpose(review: Review) -> str:
     what = renderer_of(review.analysis).words
     islands = [party for role in review.roles if role.brings_data for party in role.parties]
-    given = {name: value for name, value in review.parameters.items() if value is not None}
-    parameters = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+    # The columns stand in the table above.
+    given = {name: value for name, value in review.parameters.items() if name != "columns"}
+    parameters = ", ".join(
+        f"`{name}` = {_value(value)}" for name, value in given.items() if value is not None
+    )
     apart = ", without bringing the records together in one place."
     place = apart if review.between_machines else ". In this rehearsal one machine has all of them."
     together = f"{len(islands)} organisations compute {what} over all their records together{place}"
     alone = f"Each of {len(islands)} organisations computes {what} of its own records only."
     return (
         f"{together if review.exchanges else alone} {_SPLITS.get(review.partition, '')} "
-        f"Method: {review.title}. Parameters: {parameters or 'all as by default'}."
+        f"Method: {review.title}.\n\nParameters, as the reference of study files explains them: "
+        f"{parameters or 'none'}."
     )
+
+
+def _value(value: object) -> str:
+    """As a study file has it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{_cell(value)}"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} = {_value(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _parties(review: Review) -> str:
@@ -158,10 +175,14 @@ def _learning(review: Review) -> list[str]:
     said = ["Beyond what it knew before, and apart from what it can compute from that:"]
     for role in review.roles:
         said += [
-            f"**{role.role.capitalize()}** ({listing(role.parties, 20)}) learns",
+            f"**{_title(role)}** ({listing(role.parties, 20)}) learns",
             _bullets(_learns(role)),
         ]
     return said
+
+
+def _title(role: RoleReview) -> str:
+    return role.role.replace("_", " ").capitalize()
 
 
 def _learns(role: RoleReview) -> list[str]:
@@ -219,7 +240,7 @@ def _safeguards(review: Review) -> Iterable[str]:
     if review.protection:
         yield "Contributions are hidden on their way, as “Data flows” says."
     elif review.secure_sum:
-        yield f"Contributions are added exactly, on a fixed-point grid of 192 bits; {review.hides}."
+        yield f"Contributions are added exactly, as whole numbers of 192 bits; {review.hides}."
     yield (
         "Each party learns what is listed above under its role and no more; outputs go only to the parties "
         "listed there."
@@ -239,7 +260,7 @@ def _risks(review: Review) -> Iterable[str]:
             "it needs the protection, and the permission, of a central copy."
         )
     for role in review.roles:
-        yield from (f"{role.role.capitalize()}: {caveat}." for caveat in role.caveats)
+        yield from (f"{_title(role)}: {caveat}." for caveat in role.caveats)
     yield from (f"{sentence}." for sentence in review.combined)
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in review.determined)
     yield (
@@ -273,7 +294,8 @@ def _private_risks(privacy: PrivacyReview) -> Iterable[str]:
     if harmless is not None:
         yield (
             "Every island is trusted to add its part of the noise. One that adds none, or invents it, is not "
-            f"detected; up to {harmless} of them do no harm to the privacy of the others, more would."
+            f"detected; {harmless or 'not even one'} of them can do so without harm to the privacy of the "
+            "others, more would harm it."
         )
     yield (
         "Studies without an epsilon are not counted in any epsilon, and are booked only where the site has a "
@@ -287,7 +309,14 @@ _GLOSSARY = {
     "component": "a weighted mix of the columns along which records differ most; it is about all records "
     "together.",
     "projection": "a record's values on the components: a few numbers for each record.",
+    "variance": "how much values differ from their mean: the mean of the squared differences.",
     "covariance": "how much every two columns vary together, over all records.",
+    "correlation": "the same, of columns that were divided by how much each of them varies.",
+    "second moments": "sums of products of every two columns; the covariance is computed from them.",
+    "coefficient": "how much one column counts in the model's prediction.",
+    "information matrix": "sums over all records that say how sure the coefficients are.",
+    "deviance": "how far the model's predictions are from what was observed, over all records.",
+    "offset": "the components' values at the mean of all records.",
     "eigenvalue": "how much the records vary along one component.",
     "secure sum": "a way to add numbers of several parties so that only the total can be read.",
     "epsilon": "how much a release can tell about one record: the smaller, the less.",

@@ -34,12 +34,12 @@ LETTERS = ascii_uppercase + ascii_lowercase + digits
 NAMED_ISLANDS, NAMED_CLASSES = 40, len(LETTERS)
 """More have no line of their own in a legend, which then says so."""
 
-_INK, _QUIET, _GRID = "#222222", "#666666", "#e6e6e6"
+INK, QUIET, GRID = "#222222", "#666666", "#e6e6e6"
 # matplotlib types these keys one by one, and differently from version to version.
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 10,
-    "axes.edgecolor": _QUIET,
-    "axes.labelcolor": _INK,
+    "axes.edgecolor": QUIET,
+    "axes.labelcolor": INK,
     "axes.titlelocation": "left",
     "axes.titleweight": "bold",
     "axes.titlepad": 12,
@@ -47,10 +47,10 @@ _STYLE: Any = {
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.grid": True,
-    "grid.color": _GRID,
+    "grid.color": GRID,
     "grid.linewidth": 0.8,
-    "xtick.color": _QUIET,
-    "ytick.color": _QUIET,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
     "legend.frameon": False,
 }
 
@@ -62,6 +62,13 @@ class Picture(Figure):
         return _png(self)
 
 
+class Drawn(Axes):
+    """Axes that notebooks show by themselves, with all of their figure."""
+
+    def _repr_png_(self) -> bytes:
+        return _png(self.get_figure(root=True))  # type: ignore[arg-type]
+
+
 def scree(explained_variance: Matrix, total_variance: float, title: str) -> bytes:
     """:func:`scree_figure`, as PNG bytes."""
     return _png(scree_figure(explained_variance, total_variance, title))
@@ -71,8 +78,8 @@ def scree_figure(explained_variance: Matrix, total_variance: float, title: str) 
     """Each component's share of the variance, and the share of all up to it."""
     shares = np.asarray(explained_variance) / (total_variance or 1.0)
     numbers = np.arange(1, len(shares) + 1)
-    with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(6.4, 4.0)
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(6.4, 4.0)
         axes.bar(numbers, shares, width=0.62, color=COLOURS[0], label="each component")
         axes.plot(numbers, np.cumsum(shares), color=COLOURS[5], marker="o", ms=4.5, label="all up to it")
         if len(shares) <= 12:
@@ -91,7 +98,7 @@ def _label_shares(axes: Axes, numbers: npt.NDArray[Any], shares: Matrix) -> None
     for number, share, total in zip(numbers, shares, cumulated, strict=True):
         # Tall bars carry their label inside, clear of the line above them.
         inside = share >= 0.12
-        place: Any = {"xytext": (0, -14 if inside else 3), "color": "white" if inside else _INK}
+        place: Any = {"xytext": (0, -14 if inside else 3), "color": "white" if inside else INK}
         axes.annotate(f"{share:.0%}", (number, share), textcoords="offset points", ha="center", **place)
         if number > 1:
             place = {"xytext": (0, 7), "color": COLOURS[5]}
@@ -114,19 +121,19 @@ def projection_figure(
     """Every row on the first two components; islands by colour, classes by shape or letter."""
     classes = _classes(labels)
     marks = _class_marks(classes)
-    colours = _island_colours(list(scores))
-    size = _size(sum(len(rows) for rows in scores.values()), letters=len(classes) > len(MARKERS))
-    with mpl.rc_context(_STYLE):
-        figure, axes = _canvas(7.6, max(4.8, 0.9 + _LINE * _legend_lines(colours, classes, marks)))
+    colours = island_colours(list(scores))
+    size = marker_size(sum(len(rows) for rows in scores.values()), letters=len(classes) > len(MARKERS))
+    with mpl.rc_context(STYLE):
+        figure, axes = canvas(7.6, max(4.8, 0.9 + _LINE * _legend_lines(colours, classes, marks)))
         for number, (island, rows) in enumerate(scores.items()):
             of_rows = np.array([_class_name(v) for v in labels[island]]) if labels and marks else None
             _scatter(axes, *_points(rows, -number), colours[island], size, of_rows, marks)
-        axes.set(title=title, xlabel=_axis("PC1", shares, 0), ylabel=_axis("PC2", shares, 1))
+        axes.set(title=title, xlabel=axis_title("PC1", shares, 0), ylabel=axis_title("PC2", shares, 1))
         if next(iter(scores.values())).shape[1] == 1:
             axes.set(ylabel="island", yticks=[])
         else:
-            axes.axhline(0, color=_QUIET, lw=0.6, zorder=0)
-        axes.axvline(0, color=_QUIET, lw=0.6, zorder=0)
+            axes.axhline(0, color=QUIET, lw=0.6, zorder=0)
+        axes.axvline(0, color=QUIET, lw=0.6, zorder=0)
         _legends(axes, colours, classes, marks, label_name)
         return figure
 
@@ -145,18 +152,19 @@ def loadings_figure(
     """What the first components are made of: their largest entries, column by column."""
     k, rows = min(len(components), SHOWN_COMPONENTS), min(len(names), SHOWN_COLUMNS)
     left_out = f" (the largest {rows} of {len(names)} columns)" if rows < len(names) else ""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = _figure(1.2 + 3.2 * k, 1.3 + 0.24 * rows)
         figure.suptitle(title + left_out, x=0.02, ha="left", weight="bold")
-        for axes, number in zip(figure.subplots(1, k, squeeze=False)[0], range(k), strict=True):
+        side_by_side = figure.subplots(1, k, squeeze=False, subplot_kw={"axes_class": Drawn})
+        for axes, number in zip(side_by_side[0], range(k), strict=True):
             largest = np.argsort(-np.abs(components[number]), kind="stable")[:rows]
             values = components[number][largest]
             colours = [COLOURS[0] if value >= 0 else COLOURS[5] for value in values]
             axes.barh(np.arange(rows), values, color=colours, height=0.7)
-            axes.set_yticks(np.arange(rows), [_shortened(str(names[i])) for i in largest])
+            axes.set_yticks(np.arange(rows), [shortened(str(names[i])) for i in largest])
             axes.invert_yaxis()
-            axes.axvline(0, color=_QUIET, lw=0.8)
-            axes.set_xlabel(_axis(f"PC{number + 1}", shares, number))
+            axes.axvline(0, color=QUIET, lw=0.8)
+            axes.set_xlabel(axis_title(f"PC{number + 1}", shares, number))
             axes.grid(axis="y", visible=False)
         return figure
 
@@ -166,7 +174,7 @@ def _points(rows: Matrix, line: int) -> tuple[Matrix, Matrix]:
     return rows[:, 0], rows[:, 1] if rows.shape[1] > 1 else np.full(len(rows), float(line))
 
 
-def _size(points: int, *, letters: bool) -> float:
+def marker_size(points: int, *, letters: bool) -> float:
     """Of a marker, in square points: smaller where many rows share the picture, and never a mere dot."""
     size = float(np.clip(26.0 * (1000.0 / max(points, 1)) ** 0.5, 6.0, 26.0))
     return size * 1.8 if letters else size
@@ -220,7 +228,7 @@ def _class_marks(classes: Sequence[str]) -> dict[str, str]:
     return {name: rf"$\mathrm{{{letter}}}$" for name, letter in zip(classes, letters, strict=False)}
 
 
-def _island_colours(islands: Sequence[str]) -> dict[str, str]:
+def island_colours(islands: Sequence[str]) -> dict[str, str]:
     dark = [colour for colour in COLOURS if colour != _PALE]
     known = COLOURS if len(islands) <= len(COLOURS) else (*dark, *MORE_COLOURS, _PALE)
     if len(islands) <= len(known):
@@ -245,7 +253,7 @@ def _legends(
     if classes:
         axes.add_artist(above)  # a second legend takes the place of the first
         above.set_clip_on(False)  # else the layout leaves no room for it
-        _legend(axes, _class_handles(classes, marks), _shortened(name), "lower left", 0.0)
+        _legend(axes, _class_handles(classes, marks), shortened(name), "lower left", 0.0)
 
 
 def _legend(axes: Axes, handles: Sequence[Line2D], title: str, place: Any, height: float) -> Legend:
@@ -270,18 +278,18 @@ def _island_handles(colours: Mapping[str, str]) -> list[Line2D]:
     return [
         Line2D([], [], ls="", label=words),
         _handle("o", shades[0], names[0]),
-        _handle("o", shades[-1], f"to {_shortened(names[-1])}"),
+        _handle("o", shades[-1], f"to {shortened(names[-1])}"),
     ]
 
 
 def _class_handles(classes: Sequence[str], marks: Mapping[str, str]) -> list[Line2D]:
     if marks:
-        return [_handle(marker, _QUIET, name) for name, marker in marks.items()]
+        return [_handle(marker, QUIET, name) for name, marker in marks.items()]
     return [Line2D([], [], ls="", label=f"{len(classes)} values: not drawn")]
 
 
 def _handle(marker: str, colour: str, name: str) -> Line2D:
-    return Line2D([], [], ls="", marker=marker, mew=0, color=colour, label=_shortened(name))
+    return Line2D([], [], ls="", marker=marker, mew=0, color=colour, label=shortened(name))
 
 
 def _columns(handles: Sequence[Line2D]) -> int:
@@ -295,11 +303,11 @@ def _legend_lines(colours: Mapping[str, str], classes: Sequence[str], marks: Map
     return sum(2 + ceil(len(handles) / _columns(handles)) for handles in lists)
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:22]}…"
 
 
-def _axis(name: str, shares: Matrix | None, index: int) -> str:
+def axis_title(name: str, shares: Matrix | None, index: int) -> str:
     if shares is None or index >= len(shares):
         return name if shares is None else ""
     return f"{name} ({shares[index]:.1%} of the variance)"
@@ -309,9 +317,9 @@ def _figure(width: float, height: float) -> Picture:
     return Picture(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
 
 
-def _canvas(width: float, height: float) -> tuple[Picture, Axes]:
+def canvas(width: float, height: float) -> tuple[Picture, Axes]:
     figure = _figure(width, height)
-    return figure, figure.add_subplot()
+    return figure, figure.add_subplot(axes_class=Drawn)
 
 
 def _png(figure: Figure) -> bytes:

@@ -15,7 +15,7 @@ from atoll import secure_sums
 from atoll.data.columns import column_names, row_count
 from atoll.errors import AtollError, ParameterError
 from atoll.protocols import Protocol, protocol_of, resolve
-from atoll.protocols.base import Circumstances, Forecast, with_helpers
+from atoll.protocols.base import Circumstances, Expectation, Forecast, with_helpers
 from atoll.review.budget import PrivacyReview, review_exact, review_privacy, will_refuse
 from atoll.review.cautions import cautions
 from atoll.runtime.studies import data_holders
@@ -348,9 +348,17 @@ def _cost(
     if protocol.forecast is not None:
         expected, foreseen = protocol.forecast(study, Circumstances(columns, *guess))
     steps = None if protocol.steps is None else protocol.steps(study, columns)
-    further = None if protocol.further is None else protocol.further(study, columns)._asdict()
+    further = None if protocol.further is None else protocol.further(study, columns)
+    if protocol.counted is not None:
+        expected, one_more = (
+            protocol.counted(study, Circumstances(columns, *guess), more) for more in (0, 1)
+        )
+        more_each = Expectation(*(b - a for a, b in zip(expected, one_more, strict=True)))
+        further = None if steps is None else more_each
     per_row = _projection_bytes(protocol, study, columns)
-    return CostReview(columns, *expected, per_row, foreseen, steps, further), None
+    return CostReview(
+        columns, *expected, per_row, foreseen, steps, None if further is None else further._asdict()
+    ), None
 
 
 def _projection_bytes(protocol: Protocol, study: Study, columns: int) -> int:

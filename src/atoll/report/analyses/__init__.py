@@ -1,10 +1,14 @@
 """One renderer for each analysis: what the command line shows and writes, and what reports share.
 
 - :mod:`base`: what a renderer gives
+- :mod:`pca_tables`: loadings, contributions, cos²; :mod:`pca_charts`: charts of components
 - :mod:`pca`: principal component analysis
-- :mod:`sum`: a secure sum
+- :mod:`sum_charts`: the chart of a sum; :mod:`sum`: a secure sum
+- :mod:`learning_charts`: charts of coefficients, classes and clusters
 - :mod:`learning`: regressions, classifiers and clusters
 - :mod:`description`: a joint "Table 1"
+- :mod:`synthesis`: synthetic data
+- :mod:`alignment_charts`: the chart of an alignment; :mod:`alignment`: rows that all islands have
 
 A package brings a renderer as an entry point of ``atoll.analyses``, named for its analysis.
 """
@@ -25,6 +29,8 @@ RENDERERS: Registry[type[Analysis]] = Registry(
         "classification": "atoll.report.analyses.learning:Classification",
         "clusters": "atoll.report.analyses.learning:Clusters",
         "description": "atoll.report.analyses.description:Description",
+        "synthesis": "atoll.report.analyses.synthesis:Synthesis",
+        "alignment": "atoll.report.analyses.alignment:Alignment",
     },
 )
 """By the name of the analysis."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import pandas as pd
 
+    from atoll.data.island import Island
+    from atoll.report.charts import Chart
     from atoll.review.study import Review
     from atoll.runtime.execute import Run
     from atoll.runtime.result import Result
@@ -65,6 +67,21 @@ class Analysis:
         """Long tables by name, for files."""
         del result
         return {}
+
+    def charts(self, result: Result, own: Island | None = None) -> list[Chart]:
+        """What a report shows; ``own``: the table of whoever makes it, for what needs rows."""
+        del result, own
+        return []
+
+    def long_tables(self, result: Result) -> list[Table]:
+        """Tables for a report that are too long for a screen."""
+        del result
+        return []
+
+    def missing(self, result: Result) -> list[str]:
+        """What a reader would look for, and why it is not there."""
+        del result
+        return []
 
     def figures(self, result: Result) -> dict[str, bytes]:
         """Pictures by name, as PNG bytes."""

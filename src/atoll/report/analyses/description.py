@@ -12,6 +12,8 @@ from atoll.report.analyses.base import Analysis, Column, Table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from atoll.data.island import Island
+    from atoll.report.charts import Chart
     from atoll.review.study import Review
     from atoll.runtime.result import Result
 
@@ -55,6 +57,11 @@ class Description(Analysis):
         if told["levels"]:
             frames["levels"] = pd.DataFrame(_rows(told["levels"]), columns=["column", "level", "count"])
         return frames | {f"table-{i}": _frame(t) for i, t in enumerate(told["tables"].values(), 1)}
+
+    def charts(self, result: Result, own: Island | None = None) -> list[Chart]:
+        from atoll.report.analyses.learning_charts import charts_of
+
+        return charts_of(self.name, result, own)
 
     def facts(self, result: Result) -> dict[str, Any]:
         return {"rows": int(result["description"]["rows"])} if "description" in result else {}

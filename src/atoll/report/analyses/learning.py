@@ -11,6 +11,8 @@ from atoll.report.analyses.base import Analysis, Column, Table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from atoll.data.island import Island
+    from atoll.report.charts import Chart
     from atoll.review.study import Review
     from atoll.runtime.result import Result
 
@@ -20,9 +22,22 @@ _FEW_ROWS = 10
 _FEW_IN_CLUSTER = 5
 """Rows of a cluster below which its centre is nearly a row."""
 
+SCORES = (
+    "Every step opens a number or more about EVERY record: its summed score (each column times its weight, "
+    "added up), or its summed distances. From all steps together, mixtures of the islands' columns can be "
+    "worked out for every record, and columns of only two values (yes or no) exactly. These are data about "
+    "single records."
+)
+"""What a study accepts that says accept_scores."""
+
 
 class _Learned(Analysis):
     """What all models share."""
+
+    def charts(self, result: Result, own: Island | None = None) -> list[Chart]:
+        from atoll.report.analyses.learning_charts import charts_of
+
+        return charts_of(self.name, result, own)
 
     def facts(self, result: Result) -> dict[str, Any]:
         facts = {name: int(result[name]) for name in ("n_samples", "n_dropped") if name in result}
@@ -43,7 +58,10 @@ class _Learned(Analysis):
         ]
 
     def about_records(self, review: Review) -> str:
-        del review
+        if review.parameters.get("accept_scores"):
+            return SCORES
+        if review.partition == "vertical":
+            return "No message is about a single record: only coefficients of the joint model are opened."
         return "No message is about a single record: only sums over all rows of all islands are opened."
 
 
@@ -133,7 +151,8 @@ class Clusters(_Learned):
     words = "a search for clusters (k-means)"
 
     def about_records(self, review: Review) -> str:
-        del review
+        if review.parameters.get("accept_scores"):
+            return SCORES
         return (
             "Only sums over all rows of all islands are opened, one for each cluster. A cluster of a single "
             "row is that row: its centre then tells every provider and the server what the row holds."
@@ -155,6 +174,19 @@ class Clusters(_Learned):
         counts = np.asarray(result["fit"]["counts"])
         rows = [(f"cluster {i}", int(count)) for i, count in enumerate(counts, 1)]
         return [Table("clusters", "Clusters", (Column("cluster"), Column("rows", "{:,}")), rows)]
+
+    def long_tables(self, result: Result) -> list[Table]:
+        if "model" not in result:
+            return []
+        model = result["model"]
+        columns = (Column("cluster"), *(Column(str(name), "{:.6g}") for name in model["names"]))
+        rows = [(f"cluster {i}", *map(float, row)) for i, row in enumerate(model["centres"], 1)]
+        return [Table("centres", "Centres", columns, rows)]
+
+    def summary(self, result: Result) -> str:
+        if "n_samples" not in result or "model" not in result:
+            return super().summary(result)
+        return f"{len(result['model']['centres'])} clusters of {int(result['n_samples']):,} rows."
 
     def frames(self, result: Result) -> dict[str, pd.DataFrame]:
         if "model" not in result:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from atoll.privacy.noise_statement import NoiseStatement
 from atoll.protocols import protocol_of
 from atoll.protocols.pca.sfpca.parameters import small_islands
+from atoll.report.analyses import pca_tables
 from atoll.report.analyses.base import Analysis, Column, Table
 from atoll.report.units import listing
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from atoll.data.island import Island
+    from atoll.report.charts import Chart
     from atoll.review.study import OutputReview, Review
     from atoll.runtime.execute import Run
     from atoll.runtime.result import Result
@@ -62,6 +65,21 @@ class PCA(Analysis):
                 shares=shares,
             )
         return figures
+
+    def charts(self, result: Result, own: Island | None = None) -> list[Chart]:
+        from atoll.report.analyses.pca_charts import charts_of
+
+        said = noise_of(result)
+        return charts_of(result, own, "" if said is None else said.verdict())
+
+    def long_tables(self, result: Result) -> list[Table]:
+        variables = pca_tables.variables_of(result)
+        return [] if variables is None else pca_tables.long_tables(variables)
+
+    def missing(self, result: Result) -> list[str]:
+        variables = pca_tables.variables_of(result)
+        known = variables is None or variables.correlations is not None
+        return [] if known else [pca_tables.NO_CORRELATIONS]
 
     def facts(self, result: Result) -> dict[str, Any]:
         facts: dict[str, Any] = {}
@@ -130,7 +148,7 @@ def noise_table(said: NoiseStatement) -> Table:
         ("PC1" if j == 1 else f"PC1 to PC{j}", float(most), float(typical))
         for j, most, typical in zip(said.leading, said.angles, said.typical, strict=True)
     ]
-    columns = (Column("components"), Column("angle at most", "{:.0f}°"), Column("typically", "{:.0f}°"))
+    columns = (Column("components"), Column("angle at most", "{:g}°"), Column("typically", "{:.2g}°"))
     return Table("noise", "Noise: angle to the same rows without it", columns, rows)
 
 

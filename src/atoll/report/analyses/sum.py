@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from atoll.report.analyses.base import Analysis, Column, Table
 
 if TYPE_CHECKING:
+    from atoll.data.island import Island
+    from atoll.report.charts import Chart
     from atoll.runtime.result import Result
 
 SHOWN = 20
@@ -19,10 +21,21 @@ class Sum(Analysis):
     words = "a sum"
 
     def tables(self, result: Result) -> list[Table]:
-        if "total" not in result or len(result["total"]) > SHOWN:
+        return [] if len(result.outputs.get("total", ())) > SHOWN else self.long_tables(result)
+
+    def long_tables(self, result: Result) -> list[Table]:
+        if "total" not in result:
             return []
         rows = [(str(i), float(value)) for i, value in enumerate(result["total"], 1)]
         return [Table("total", "Sum", (Column("entry"), Column("total", "{:.6g}")), rows)]
+
+    def charts(self, result: Result, own: Island | None = None) -> list[Chart]:
+        del own  # a sum is of vectors, which no table has
+        if "total" not in result or len(result["total"]) < 2:
+            return []
+        from atoll.report.analyses.sum_charts import charts_of
+
+        return charts_of(result)
 
     def summary(self, result: Result) -> str:
         if "total" not in result:

@@ -20,6 +20,7 @@ From the ground up; a layer imports only what stands before it:
 - :mod:`report`: tables, pictures and texts
 - :mod:`estimators`: ``atoll.PCA``, ``atoll.GLM`` and others, ``atoll.secure_sum``
 - :mod:`bench`: time and bytes, measured
+- :mod:`web`: the dashboard
 - :mod:`cli`: the ``atoll`` command
 """
 
@@ -31,14 +32,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from atoll.data.island import Island
     from atoll.errors import AtollError
+    from atoll.estimators.alignment import align
     from atoll.estimators.learning.classifiers import LinearSVC, LogisticRegression
     from atoll.estimators.learning.cluster import KMeans
+    from atoll.estimators.learning.descent import GradientDescent
     from atoll.estimators.learning.description import describe
     from atoll.estimators.learning.glm import GLM
     from atoll.estimators.learning.linear import Lasso, LinearRegression, Ridge
     from atoll.estimators.pca.estimator import PCA
     from atoll.estimators.progress import show_progress
     from atoll.estimators.summation import secure_sum
+    from atoll.estimators.synthesis.marginal import MarginalSynthesizer
+    from atoll.estimators.synthesis.ppca import PPCASynthesizer
     from atoll.protocols.learning.summary import Summary
     from atoll.runtime.local.engine import LocalEngine
     from atoll.runtime.local.faults import Faults
@@ -54,6 +59,7 @@ __all__ = [
     "PCA",
     "AtollError",
     "Faults",
+    "GradientDescent",
     "Island",
     "KMeans",
     "Lasso",
@@ -61,11 +67,14 @@ __all__ = [
     "LinearSVC",
     "LocalEngine",
     "LogisticRegression",
+    "MarginalSynthesizer",
     "NatsEngine",
+    "PPCASynthesizer",
     "Result",
     "Ridge",
     "Study",
     "Summary",
+    "align",
     "describe",
     "load_result",
     "load_study",
@@ -76,6 +85,7 @@ __all__ = [
 # Public names are imported when first used: the command line and each module alone start without
 # pandas and scikit-learn, which take seconds to import.
 _HOMES = {
+    "GradientDescent": "atoll.estimators.learning.descent",
     "GLM": "atoll.estimators.learning.glm",
     "KMeans": "atoll.estimators.learning.cluster",
     "Lasso": "atoll.estimators.learning.linear",
@@ -83,6 +93,8 @@ _HOMES = {
     "LinearSVC": "atoll.estimators.learning.classifiers",
     "LogisticRegression": "atoll.estimators.learning.classifiers",
     "Ridge": "atoll.estimators.learning.linear",
+    "MarginalSynthesizer": "atoll.estimators.synthesis.marginal",
+    "PPCASynthesizer": "atoll.estimators.synthesis.ppca",
     "PCA": "atoll.estimators.pca.estimator",
     "AtollError": "atoll.errors",
     "Faults": "atoll.runtime.local.faults",
@@ -92,6 +104,7 @@ _HOMES = {
     "Result": "atoll.runtime.result",
     "Study": "atoll.study.model",
     "Summary": "atoll.protocols.learning.summary",
+    "align": "atoll.estimators.alignment",
     "describe": "atoll.estimators.learning.description",
     "load_result": "atoll.runtime.result",
     "load_study": "atoll.runtime.studies",

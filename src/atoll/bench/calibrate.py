@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import mmap
 import time
 from collections.abc import Callable
 from functools import partial
@@ -184,6 +185,7 @@ def _python() -> PythonRates:
     public = np.linspace(-1.0, 1.0, entries).reshape(size, size)
     narrow = np.arange(entries).reshape(size, size)
     units = public_integers(public)
+    one = _integers(1, 1)
     data = bytes(1 << 20)
     per: dict[str, Any] = {
         "to_integers": processor_seconds(lambda: go.to_ints(words)) / entries,
@@ -197,6 +199,8 @@ def _python() -> PythonRates:
         "gaussian": processor_seconds(lambda: gaussians(_SEED, 10_000)) / 10_000,
         "hash_byte": processor_seconds(lambda: hashlib.sha256(data).digest()) / len(data),
         "fingerprint_byte": _fingerprints(),
+        "fresh_byte": processor_seconds(partial(_touch, 1 << 22)) / (1 << 22),
+        "linear": processor_seconds(lambda: go.combine([one, one], [3, 3], 10, 4)),
     }
     empty, whole = _message(0), _message(len(data))
     own = {name: rate for p in PROTOCOLS.values() for name, rate in p.timed(processor_seconds).items()}
@@ -209,6 +213,13 @@ def _python() -> PythonRates:
         step=_handing_over(),
         keys=_keys(),
     )
+
+
+def _touch(size: int) -> None:
+    """Memory that nobody has used before: what is repeated otherwise finds its own again."""
+    with mmap.mmap(-1, size) as fresh:
+        for page in range(0, size, mmap.PAGESIZE):
+            fresh[page] = 1
 
 
 def _fingerprints() -> float:

@@ -44,6 +44,7 @@ class _LocalTable(msgspec.Struct, frozen=True):
     ledger: str | None = None
     min_colluders: Annotated[int, msgspec.Meta(ge=0)] = 0
     capacities: dict[str, int] = {}
+    alignments: dict[str, str] = {}
 
 
 class _AssessmentTable(Assessment, frozen=True):
@@ -127,7 +128,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
 def _said_twice(text: str, line: int) -> str:
     written = text.split("\n")[line - 1].strip()
     if written.startswith("["):
-        return f"the table {written.partition(']')[0]}] is there twice"
+        return f"the table {written[: written.rindex(']') + 1]} is there twice"
     if written.count("=") == 1:
         return f"{written.partition('=')[0].strip()!r} is there twice in its table"
     return "a key is there twice in its table"
@@ -136,6 +137,12 @@ def _said_twice(text: str, line: int) -> str:
 def _study(document: Mapping[str, Any]) -> Study:
     for name in document:
         if name not in _TABLES:
+            if not isinstance(document[name], dict | list):
+                raise StudyError(
+                    f"{name!r} stands above all tables",
+                    hint=f"put [study] above it, or move it below: tables are {', '.join(_TABLES)}",
+                    path=(name,),
+                )
             raise StudyError(
                 f"there is no table [{name}] in a study",
                 hint=one_of(name, _TABLES, "its tables are"),
@@ -224,4 +231,5 @@ def _local(document: Mapping[str, Any], folder: Path) -> Local:
         local.min_colluders,
         local.capacities,
         _assessment(document)[1],
+        {party: str(folder / file) for party, file in local.alignments.items()},
     )

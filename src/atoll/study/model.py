@@ -72,7 +72,8 @@ class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one site knows and nobody signs: where the data lie, which data sets they are, the ledger in
     which releases from them are booked (the site's own unless named), for how many colluding owners the
     noise of a private study must be made for the site to take part, how many rows each data set could
-    ever have, and whom to ask about the study."""
+    ever have, whom to ask about the study, and the result of the alignment that put each table's rows in
+    order."""
 
     data: dict[str, str] = {}
     identities: dict[str, str] = {}
@@ -80,6 +81,7 @@ class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     min_colluders: int = 0
     capacities: dict[str, int] = {}
     contact: str | None = None
+    alignments: dict[str, str] = {}
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):

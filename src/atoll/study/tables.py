@@ -43,7 +43,11 @@ def read_table(table: Mapping[str, Any], kind: type[S], path: Path) -> S:
     except msgspec.ValidationError as error:
         said, inner = _split(str(error))
         place = ".".join(str(step) for step in inner if isinstance(step, str)) or _place(path)
-        raise StudyError(f"{place}: {_plain(said)}", path=(*path, *inner)) from None
+        raise StudyError(
+            f"{place}: {_plain(said)}",
+            hint="text stands in quotes; numbers, true and false do not; lists stand in [ ]",
+            path=(*path, *inner),
+        ) from None
 
 
 def _place(path: Path) -> str:

@@ -7,6 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+# Where Python keeps no bytecode, every one of the many processes that tests start would compile all its
+# libraries again: it is kept beside pytest's own cache, for workers and processes of this run as well.
+if sys.dont_write_bytecode:
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    sys.dont_write_bytecode = False
+
 import pytest
 from hypothesis import HealthCheck, settings
 

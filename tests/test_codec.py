@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import pickle
 from typing import Any
 
@@ -156,3 +157,47 @@ def test_the_error_about_a_message_quotes_nothing_of_it() -> None:
         DECODER.decode(codec.encode({"type": "Jane Doe, 1961", "n": 3}))
     assert "Jane" not in str(caught.value)
     assert caught.value.__suppress_context__
+
+
+# ---- buffers that are not copied ----
+
+
+class Bulk(codec.Message, frozen=True):
+    step: int
+    body: memoryview
+
+
+def frozen(size: int) -> memoryview:
+    room = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    room.flags.writeable = False
+    return room.data
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_535, 65_536, 200_001])
+def test_a_header_and_its_buffer_are_the_bytes_of_the_message(size: int) -> None:
+    message = Bulk(7, frozen(size))
+    sent = codec.encoded(message)
+    assert sent.whole() == codec.encode(message)
+    assert sent.size == len(sent.whole())
+    assert sent.digest == hashlib.sha256(sent.whole()).digest()
+    assert (sent.body.obj is message.body.obj) == (size >= 65_536)
+    read = codec.Decoder[codec.Message]([Bulk]).of(sent)
+    assert isinstance(read, Bulk)
+    assert (read.step, bytes(read.body)) == (7, bytes(message.body))
+    assert read.body.readonly
+
+
+def test_a_buffer_that_its_sender_may_still_write_to_is_copied() -> None:
+    for owner in (bytearray(1 << 17), np.zeros(1 << 17, np.uint8)):
+        sent = codec.encoded(Bulk(1, memoryview(owner).toreadonly()))
+        owner[0] = 1
+        assert codec.Decoder[codec.Message]([Bulk]).decode(sent.whole()).body[0] == 0  # type: ignore[attr-defined]
+
+
+def test_a_buffer_of_another_length_than_its_header_says_is_refused() -> None:
+    sent = codec.encoded(Bulk(1, frozen(1 << 17)))
+    for wrong in (sent._replace(body=sent.body[1:]), sent._replace(head=sent.head[:-1])):
+        with pytest.raises(MessageError, match="malformed message"):
+            codec.Decoder[codec.Message]([Bulk]).of(wrong)
+    with pytest.raises(MessageError, match="malformed message"):
+        codec.Decoder[codec.Message]([Note]).of(sent)

@@ -147,7 +147,9 @@ def deviating(forge: Forgery) -> Callable[..., Awaitable[fixedpoint.Limbs]]:
     return total_block
 
 
-async def check_of_0_1_0(self: Lattice, name: str, own: bytes, total: AddedInputs) -> None:
+async def check_of_0_1_0(
+    self: Lattice, name: str, own: bytes, promise: bytes, total: AddedInputs, opened: bytes
+) -> None:
     if lattice.inspect(total.body).count != len(self.contributors):
         raise MessageError("the receiver asks to open something else than the sum of all contributors")
 

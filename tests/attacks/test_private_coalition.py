@@ -37,10 +37,10 @@ def pppca(secure_sum: str, options: dict[str, Any], owners: int = 4, **parameter
         # The server holds the key and the first provider has everybody's ciphertexts.
         ("paillier", {}, 4, 1, 0),
         ("lattice", {"key": "server"}, 4, 1, 0),
-        # 51 neighbours open the backup of an owner's masks.
-        ("masks", {"dropouts": 49}, 150, 60, 50),
-        # All neighbours of an owner know all of its masks.
-        ("masks", {}, 150, 120, 99),
+        # On a sparse graph few neighbours open the backup of an owner's masks.
+        ("masks", {"dropouts": 2, "graph": "sparse", "colluders": 20}, 150, 60, 20),
+        # On the sparse graph a third of the owners may collude.
+        ("masks", {}, 150, 60, 50),
     ],
 )
 def test_colluders_that_would_see_single_inputs_are_refused(

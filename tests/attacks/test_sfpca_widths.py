@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from math import ceil, log2
 from typing import Any, NamedTuple
 
@@ -89,7 +89,9 @@ class Seen:
             assert clearing.truncate >= go.noise_bits(ring, count, clearing.right_bits) + 60, job.name
             assert clearing.truncate == scale + shift - job.fraction, job.name
             for matrix in (right for _, right in job.terms):
-                whole = matrix.bits + ceil(log2(matrix.shape[0] * matrix.shape[1]) / 2)
+                # Of entries, what falls into one polynomial; else whole columns.
+                rows = plan.layouts[0].block_rows if job.entrywise else matrix.shape[0]
+                whole = matrix.bits + ceil(log2(rows * matrix.shape[1]) / 2)
                 norm = whole if matrix.norm_bits is None else min(whole, matrix.norm_bits)
                 narrow = plan.layouts[0].block_cols < matrix.shape[1]
                 assert narrow or clearing.right_bits >= matrix.fraction + norm, job.name
@@ -148,8 +150,10 @@ def test_the_margins_of_a_strict_run(seen: Seen) -> None:
 def public_inputs(recipe: str, names: tuple[str, ...]) -> Inputs:
     """What is known before a run, for every form in which the data may be held."""
     inputs = Inputs(1 << 20, 300, names, "nobody", None, None)
-    if recipe == "direct":
-        return inputs._replace(columns=20)
+    if recipe.endswith("direct"):
+        return inputs._replace(columns=20, standardize=recipe == "standardised direct")
+    if recipe == "standardised strict":
+        return inputs._replace(standardize=True)
     if recipe == "streamed rows":
         sizes = (40,) * len(names)
         assert prefers_rows(sizes, 6000)
@@ -160,15 +164,18 @@ def public_inputs(recipe: str, names: tuple[str, ...]) -> Inputs:
 
 
 @pytest.mark.parametrize("count", [2, 50])
-@pytest.mark.parametrize("recipe", ["direct", "strict", "streamed rows", "columns"])
+@pytest.mark.parametrize(
+    "recipe", ["direct", "strict", "streamed rows", "columns", "standardised direct", "standardised strict"]
+)
 def test_the_margins_for_any_number_of_parties(seen: Seen, count: int, recipe: str) -> None:
     names = tuple(f"p{i}/provider" for i in range(count))
     inputs = public_inputs(recipe, names)
-    machine = planner.Counted(names, total=0.5 if recipe == "direct" else inputs.columns / 8)
-    asyncio.run(
-        direct_recipe(machine, inputs, 5) if recipe == "direct" else strict_recipe(machine, inputs, 5)
-    )
-    assert len(seen.products) >= (4 if recipe == "direct" else 40)
+    is_direct = recipe.endswith("direct")
+    total = float(inputs.columns) if inputs.standardize else 0.5 if is_direct else inputs.columns / 8
+    machine = planner.Counted(names, total)
+    asyncio.run(direct_recipe(machine, inputs, 5) if is_direct else strict_recipe(machine, inputs, 5))
+    assert len(seen.products) >= (4 if is_direct else 40)
+    assert any(job.entrywise for _, job, _ in seen.products) == inputs.standardize
     seen.check_margins()
 
 
@@ -189,9 +196,12 @@ def residues(message: bytes, ring: Ring, count: int) -> list[int]:
     return [value - Q if value > Q // 2 else value for value in values]
 
 
-def masks(ring: Ring, clearing: Clearing, size: int = 64) -> tuple[list[int], Any]:
+def masks(
+    ring: Ring, clearing: Clearing, size: int = 64, *, entrywise: bool = False
+) -> tuple[list[int], Any]:
     """What a refresh adds to the decryption share of zero, which is zero; and the share it keeps."""
-    layout = Layout(size, size, size, size, ring.degree // size // size, size)
+    blocks = (8, 1, 64) if entrywise else (size, ring.degree // size // size, size)
+    layout = Layout(size, 1 if entrywise else size, size, *blocks, entrywise)
     second = bytes(layout.out_polys * ring.poly_size)
     secret = go.Secret(ring, b"k" * 32)
     message, share = secret.refresh(second, layout, clearing, b"m" * 32, b"")
@@ -222,8 +232,8 @@ def some_clearings() -> list[tuple[Ring, Clearing]]:
 def test_masks_and_what_is_cut_off_are_uniform_over_their_widths() -> None:
     clearings = some_clearings()
     assert {ring.family for ring, _ in clearings} == {"wide", "deep"}
-    for ring, clearing in clearings:
-        made, kept = masks(ring, clearing)
+    for (ring, clearing), entrywise in product(clearings, (False, True)):
+        made, kept = masks(ring, clearing, entrywise=entrywise)
         width, cut = clearing.mask_bits, clearing.truncate
         assert uniform(made, width) > 1e-5
         assert uniform(made, width + 1) < 1e-9

@@ -199,9 +199,9 @@ class SmallVariance(roles.Coordinator):
         return np.array([[2.0**-75]])
 
     async def _multiply_all(self, courses: Any) -> Any:
-        (course,) = courses
-        if course.job.name != "H C":
+        if not any(course.job.name == "H C" for course in courses):
             return await super()._multiply_all(courses)
+        (course,) = courses  # nothing travels beside it
         total = await self._added_products(course)
         await self._fold(mm.MaskedShare, self._members(course.group), total.add_share, course.step)
         SmallVariance.seen = course, total.total()
@@ -311,13 +311,15 @@ def test_the_bytes_of_an_earlier_step_are_found_out(monkeypatch: pytest.MonkeyPa
 
 
 class Dropped(roles.Coordinator):
-    """Leaves one of several parts out of every product but the first."""
+    """Leaves one of several parts out of every product but the covariance."""
+
+    honest_in: tuple[str, ...] = ("covariance",)
 
     async def _added_products(self, course: Any) -> go.ProductSum:
         total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
         arrived = await self.net.gather(mm.ProductPart, self._senders(course.job))
         kept = list(arrived.values())
-        for message in kept[:-1] if course.step > 2 and len(kept) > 1 else kept:
+        for message in kept if course.job.name in self.honest_in or len(kept) == 1 else kept[:-1]:
             total.add(message.body)
         await self.net.broadcast(self._members(course.group), mm.SecondHalves(course.step, total.second()))
         return total
@@ -327,7 +329,7 @@ def test_a_part_that_is_left_out_is_found_out(monkeypatch: pytest.MonkeyPatch) -
     error, tap = run(honest, monkeypatch, Dropped)
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
-    assert tap.count(mm.OpenedShare) == 1  # the trace, of the first product
+    assert tap.count(mm.OpenedShare) == 1  # the trace, of the covariance
     assert tap.count(mm.MaskedShare) == 3  # the covariance and two rotations, of one part each; not H C
 
 
@@ -343,10 +345,13 @@ def test_two_providers_key_parts_exchanged_are_refused(monkeypatch: pytest.Monke
 
 
 class OtherRotation(roles.Coordinator):
-    """Wrong second halves for a product that concerns two providers of five alone."""
+    """Wrong second halves for a product that concerns two providers of five alone, or four."""
+
+    among, names = 2, None
 
     async def _added_products(self, course: Any) -> go.ProductSum:
-        if course.job.name != "rotation" or len(course.group) != 2:
+        self.names[course.step] = f"{course.job.name} of {len(course.group)}"
+        if self.names[course.step] != f"rotation of {self.among}":
             return await super()._added_products(course)
         total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
         await self._fold(mm.ProductPart, self._senders(course.job), total.add, course.step)
@@ -355,17 +360,30 @@ class OtherRotation(roles.Coordinator):
         return total
 
 
-def test_a_wrong_sum_among_two_of_five_ends_the_run_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def other_rotation(monkeypatch: pytest.MonkeyPatch, among: int) -> tuple[dict[str, set[int]], Bodies]:
+    """Steps of the decryption shares that left, by the product's name."""
+
     async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
         return await direct(machine, inputs, 3, receivers)
 
+    monkeypatch.setattr(OtherRotation, "among", among)
+    monkeypatch.setattr(OtherRotation, "names", {})
     monkeypatch.setattr(roles, "Coordinator", OtherRotation)
     tap = Bodies()
     with pytest.raises(MessageError, match="not that of the providers' parts"):
         encrypted(program, tables(5), observer=tap)
-    steps = {step for _, step in tap.bodies[mm.MaskedShare]}
-    assert len(steps) == 1  # the covariance's: none of a rotation
-    assert tap.count(mm.OpenedShare) == 1
+    left, names = defaultdict(set), OtherRotation.names
+    for _, step in tap.bodies[mm.MaskedShare]:
+        left[names[step]].add(step)
+    assert f"rotation of {among}" in names.values()
+    return dict(left), tap
+
+
+def test_a_wrong_sum_among_two_of_five_ends_the_run_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: the covariance of all five travels beside it, and no share of that leaves either."""
+    left, tap = other_rotation(monkeypatch, 2)
+    assert left == {}
+    assert tap.count(mm.OpenedShare) == 0
 
 
 class OwnMessages(Sent):

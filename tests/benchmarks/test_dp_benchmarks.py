@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from benchmarks.dp_utility import EPSILONS, OURS, PEERS, compared, complaints, verdict
 
+from atoll.privacy.noise_statement import rounded_up
 from benchmarks import dp_centres as centres
+from benchmarks import noise_oracles as oracles
 from benchmarks import noise_statement as stated
 
 
@@ -98,3 +101,28 @@ def test_a_cell_that_is_stated_too_tightly_is_seen() -> None:
     assert stated.share([right, right, right, wrong]) == 0.75
     assert stated.middle([right, right, wrong]) == (10.0, 15.0, 14.0)
     assert stated.largest_angle(np.eye(3)[:, :1], np.eye(3)[:, 1:2]) == 90.0
+
+
+def test_an_oracle_states_what_noise_does_and_no_statement_is_below_the_least() -> None:
+    """One pair of eigenvalues: the angle is nearly the size of a normal number over their gap."""
+    rng = np.random.default_rng(6)
+    known = oracles.releases(np.array([400.0, 360.0]), [1], 4000, rng)
+    gap = np.degrees(1 / 40 / np.sqrt(2))
+    assert np.median(known.angles) == pytest.approx(0.674 * gap, rel=0.06)
+    everybody = np.ones(len(known.angles))
+    q95, q90 = (oracles.percentile(known.angles[:, 0], everybody, share) for share in (0.95, 0.9))
+    assert q95 == pytest.approx(1.96 * gap, rel=0.06)
+    # 2.9 times the median: no statement that is as sure at every gap is within twice.
+    assert q95 > 2.7 * np.median(known.angles)
+    seen = oracles.releases(np.array([400.0, 360.0]), [1], 2, rng)
+    said = oracles.statements(known, seen, 0, [1])
+    assert said["knows"] == [rounded_up(q95)]
+    assert said["loose"][0] <= said["gap"][0]
+    # Silent in half of all runs, it may be wrong in a tenth of the others: the 90th percentile is left.
+    some = oracles.Releases(*(part[:600] for part in known))
+    assert oracles.least([some]) == pytest.approx(q90, rel=0.15)
+    one = oracles.Cell(
+        "x", 1.0, 10.0, dict.fromkeys(oracles.WHO, 21.0), 19.0, {w: [True] for w in oracles.WHO}
+    )
+    assert [one.within("gap"), one.within("least")] == [False, True]
+    assert "where Atoll is beyond twice (1 cells), gap is too in 1" in oracles.summary([one])

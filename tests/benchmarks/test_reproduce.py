@@ -7,7 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reproduce import common, dpdpca_figure3, dpdpca_figure4, dpdpca_figure5, methods, secure_sum_figure2
+from reproduce import (
+    common,
+    descent,
+    dpdpca_figure3,
+    dpdpca_figure4,
+    dpdpca_figure5,
+    methods,
+    secure_descent,
+    secure_sum_figure2,
+)
 from reproduce.common import Line
 
 from atoll.privacy.paper_forms import centred_scatter
@@ -122,6 +131,21 @@ def test_figure_2_of_the_secure_sum_paper(tmp_path: Path) -> None:
     assert sent[rotated, 12] > sent[one, 12]  # more messages for the same values
     common.finish(secure_sum_figure2.draw(lines), lines, tmp_path, "figure2", "attributes")
     assert (tmp_path / "figure2.png").stat().st_size > 10_000
+
+
+def test_figures_3_to_8_of_the_secure_sum_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secure_descent, "QUICK_ROWS", 90)
+    monkeypatch.setattr(secure_descent, "QUICK_STEPS", 1)
+    lines = secure_descent.measure(7, 1, quick=True)
+    lines += [line for line in secure_descent.measure(6, 1, quick=True) if line.x == 100]
+    found = common.summary(lines)
+    assert {name for _, name, *_ in found} == {descent.CT, descent.DT, descent.SHARES}
+    error = {name: mean for (_, name, x, what), (mean, *_) in found.items() if (what, x) == ("error", 100)}
+    assert error[descent.CT] == pytest.approx(error[descent.SHARES], rel=1e-8)
+    common.finish(secure_descent.draw(7, lines), lines, tmp_path, "figure7", "x")
+    assert (tmp_path / "figure7.png").stat().st_size > 10_000
+    for points in secure_descent.FIGURES.values():
+        assert all(point.methods for point in points())
 
 
 def test_the_plain_elgamal_that_ours_is_compared_with_is_right() -> None:

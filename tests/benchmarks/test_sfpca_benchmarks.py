@@ -73,12 +73,12 @@ def test_the_bound_has_nothing_but_products() -> None:
 @pytest.mark.parametrize(
     ("library", "symbol", "kind"),
     [
-        ("libatoll.so", "[.] atoll/core/vector/ifma.Forward.abi0", "transform (NTT)"),
+        ("libatoll.so", "[.] atoll_integers_forward_short", "transform (NTT)"),
         ("libatoll.so", "[.] atoll_forward_short", "transform (NTT)"),
         ("libatoll.so", "[.] forward_block", "transform (NTT)"),
         ("libatoll.so", "[.] github.com/tuneinsight/lattigo/v6/ring.nttUnrolled16Lazy", "transform (NTT)"),
         ("libatoll.so", "[.] github.com/tuneinsight/lattigo/v6/ring.(*SubRing).INTT", "transform (NTT)"),
-        ("libatoll.so", "[.] atoll/core/vector/ifma.Accumulate4.abi0", "multiply-add"),
+        ("libatoll.so", "[.] atoll_integers_accumulate", "multiply-add"),
         ("libatoll.so", "[.] atoll_add_part", "multiply-add"),
         ("libatoll.so", "[.] atoll/core/vector.accumulate4", "multiply-add"),
         ("libatoll.so", "[.] atoll/core/vector.(*scalar).MultiplyAdd", "multiply-add"),

@@ -213,7 +213,7 @@ def test_demo_from_start_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     finished = atoll("demo")
     assert finished.code == 0, finished.err
     said = " ".join(finished.out.split())
-    for words in ("What each learned", "covariance 30×30", "Variance", "Atoll, private 1.0000", "messages"):
+    for words in ("What each learned", "covariance 30×30", "Variance", "Atoll, joint 1.0000", "messages"):
         assert words in said
     assert {path.name for path in Path("atoll-demo").iterdir()} == {
         "study.toml",

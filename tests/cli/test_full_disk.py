@@ -100,6 +100,10 @@ def test_a_fault_after_the_run_does_not_cost_the_result(
     ended = atoll("run", "study.toml", "--quiet")
     assert ended.code == NotWritten.exit_code
     assert "ZeroDivisionError" in ended.err
+    assert "its release is booked" in ended.err
+    assert "it is kept in" in ended.err
+    assert "it is lost" not in ended.err
+    assert "another debit" in ended.err
     assert list((private / "home" / "kept").rglob("lab/private.atoll"))
     assert not (private / "atoll-run").exists()
 

@@ -114,10 +114,9 @@ def test_any_text_comes_back(value: str) -> None:
     assert tomllib.loads(written(tables)) == tables
 
 
-def test_every_protocol_that_has_components_is_offered(tmp_path: Path) -> None:
+def test_every_way_to_a_pca_is_offered_and_no_other_analysis(tmp_path: Path) -> None:
+    """Of others it could not ask what they need: the columns of synthetic data, a regression's target."""
     offered = ask(tmp_path, "s").stderr
     for name in PROTOCOLS:
         protocol = PROTOCOLS[name]
-        assert (protocol.title in offered) == (
-            not protocol.follows and hasattr(protocol.parameters, "n_components")
-        )
+        assert (protocol.title in offered) == (not protocol.follows and protocol.analysis == "pca")

@@ -190,6 +190,9 @@ def test_a_budget_without_a_delta_says_what_it_lacks(folder: Path) -> None:
         said = " ".join(atoll("review", "study.toml", *form).out.split())
         assert "the budget allows pure releases only" in said
         assert "over budget: the island will refuse" in said
+    lines = atoll("review", "study.toml", "--markdown").out.splitlines()
+    row = next(line for line in lines if line.startswith("| north: north-icu"))
+    assert row.endswith("**over budget: the island will refuse** |")  # not only among the risks
 
 
 def test_a_pure_study_after_gaussian_ones_counts_as_a_gaussian_one(folder: Path) -> None:
@@ -334,7 +337,8 @@ def test_a_named_ledger_must_be_there_for_an_exact_study_too(folder: Path) -> No
 def test_an_owner_may_ask_for_noise_against_more_colluders(folder: Path) -> None:
     three = BOOKED.replace(
         '[[party]]\nname = "relay"', '[[party]]\nname = "west"\nrole = "owner"\n[[party]]\nname = "relay"'
-    ).replace('south = "south.parquet"', 'south = "south.parquet", west = "north.csv"')
+    ).replace('south = "south.parquet"', 'south = "south.parquet", west = "west.csv"')
+    Path("west.csv").write_text(Path("north.csv").read_text())
     three = three.replace('south = "south-icu"', 'south = "south-icu", west = "west-icu"')
     budgets()
     set_budget("west-icu", "9")

@@ -1,34 +1,40 @@
-"""Every study of the contract between parties that share nothing but a hub: the same results, and journals
-from which every role can be run again."""
+"""Every protocol, secure sum and later step between parties that share nothing but a hub: the same results,
+and journals from which every role can be run again."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tests.support.examples import EXAMPLES, Example
-from tests.support.networks import ThreadedParties, kept_by, nats_carriers
+from tests.support.examples import EXAMPLES, Example, same
+from tests.support.networks import ThreadedParties, kept_by, nats_carriers, pinned, starts_of
 
-from atoll.protocols import protocol_of
+from atoll.protocols import protocol_of, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.nats.carrier import MemoryHub
+from atoll.runtime.nats.worker import _expected_rounds
 from atoll.runtime.replay import replay
 
-EXACT = ("meta", "separate", "pppca", "summation", "sum")
-"""What these compute does not depend on what they draw."""
-
-ONE_OF_EACH = ("meta", "separate", "privatelocal", "sfpca-scores", "sfpca-later-both", "dpdpca-pairs-replace")
-UNDER_FAULTS = ("summation-masks-dropouts", "summation-mix", "sfpca-scores", "dpdpca-lattice")
-OVER_NATS = [*ONE_OF_EACH, *(name for name in EXAMPLES if name.startswith(("summation", "sum-")))]
-
-
-def same(a: object, b: object) -> bool:
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    return bool(np.array_equal(a, b))  # type: ignore[arg-type]
+KEPT = {"pppca-shares", "pppca-masks-dropouts", "dpdpca-shares", "dpdpca-lattice"}
+AGAIN = {
+    name.replace("summation", build)
+    for name in EXAMPLES
+    if name.startswith("summation")
+    for build in ("pppca", "dpdpca")
+} - KEPT
+"""A hub carries the same messages of a secure sum, whichever protocol adds up: each is tried by itself, and
+not a second and a third time."""
+LONGER = {"sfpca-standardised", "sfpca-standardised-scores", "sfpca-columns-consumer"}
+"""More steps of the same kinds as the other forms of SF-PCA have."""
+IN_MEMORY = [name for name in EXAMPLES if name not in AGAIN | LONGER]
+OVER_NATS = [
+    *("meta", "separate", "privatelocal", "sfpca-scores", "sfpca-later-both", "dpdpca-pairs-replace"),
+    *("summation-shares", "summation-masks-dropouts", "summation-paillier", "summation-lattice"),
+    *("summation-mix", "sum-mediated-elgamal"),
+]
 
 
 def check(example: Example, engine: ThreadedParties, folder: Path) -> None:
@@ -37,7 +43,7 @@ def check(example: Example, engine: ThreadedParties, folder: Path) -> None:
     outcome = engine.run(protocol, example.study, own)
     study = next(iter(engine.starts.values())).study
     assert set(outcome.learned) == set(study.addresses())
-    if example.study.protocol in EXACT and "epsilon" not in example.study.parameters:
+    if example.is_exact:
         local = LocalEngine().run(protocol, study, own).learned
         for address, learned in outcome.learned.items():
             assert same(dict(local[address].outputs), dict(learned.outputs)), address
@@ -50,9 +56,31 @@ def check(example: Example, engine: ThreadedParties, folder: Path) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", IN_MEMORY)
 def test_over_a_hub_in_memory(name: str, tmp_path: Path) -> None:
     check(EXAMPLES[name](), ThreadedParties(folder=tmp_path), tmp_path)
+
+
+def test_nothing_is_left_out() -> None:
+    """Of protocols and of secure sums with their options."""
+    whole, studies = ([EXAMPLES[name]().study for name in names] for names in (EXAMPLES, IN_MEMORY))
+    assert {study.protocol for study in studies} == {study.protocol for study in whole}
+    sums = [
+        {(s.secure_sum, str(s.sum_options)) for s in some if s.protocol == "sum"} for some in (whole, studies)
+    ]
+    assert sums[0] == sums[1]
+
+
+def test_a_worker_foresees_every_protocol_from_within_its_loop() -> None:
+    """Its progress says how many rounds there are; to count them needs no loop of its own."""
+    studies = {example.study.protocol: example.study for example in (make() for make in EXAMPLES.values())}
+
+    async def foreseen() -> dict[str, int]:
+        starts = {name: starts_of(pinned(resolve(study))) for name, study in studies.items()}
+        return {name: _expected_rounds(next(iter(found.values()))) for name, found in starts.items()}
+
+    rounds = asyncio.run(foreseen())
+    assert min(rounds[name] for name in ("sfpca", "pppca", "least-squares-encrypted")) > 1
 
 
 @pytest.mark.timeout(120)

@@ -22,6 +22,7 @@ from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.faults import Faults
 from atoll.secure_sums import masks, shares
+from atoll.secure_sums.graph import MAX_NEIGHBOURS, neighbours
 from atoll.study.address import Address
 
 
@@ -167,12 +168,12 @@ def test_masks_vanish_only_in_the_whole_sum() -> None:
 
 
 @pytest.mark.parametrize("n", [5, 101, 102, 250])
-def test_the_mask_graph_stays_connected_whoever_colludes(n: int) -> None:
+def test_the_graph_of_comparisons_stays_connected_whoever_colludes(n: int) -> None:
     """Symmetric, and no choice of 99 colluders (tried: a run of them, and random ones) cuts it."""
-    graph = {u: set(masks.neighbours(u, n)) for u in range(n)}
+    graph = {u: set(neighbours(u, n)) for u in range(n)}
     assert all(u in graph[v] for u in graph for v in graph[u])
-    assert all(len(graph[u]) == min(n - 1, masks.MAX_NEIGHBOURS) for u in graph)
-    colluders = min(n - 2, masks.MAX_NEIGHBOURS - 1)
+    assert all(len(graph[u]) == min(n - 1, MAX_NEIGHBOURS) for u in graph)
+    colluders = min(n - 2, MAX_NEIGHBOURS - 1)
     rng = np.random.default_rng(0)
     half = colluders // 2
     opposite = [*range(half), *((n // 2 + i) % n for i in range(colluders - half))]

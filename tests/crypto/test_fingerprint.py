@@ -96,10 +96,12 @@ def test_points_modulo_one_prime_follow_the_coin() -> None:
 
 
 def test_pseudoprimes_are_no_primes() -> None:
-    for n in (3215031751, 3825123056546413051, 2**61 + 1, 41 * 43):
-        assert not fingerprint._is_prime(n)
-    for n in (2**61 - 1, 2305843009213693921, 1000003):
-        assert fingerprint._is_prime(n)
+    """Some pass the usual test for nine bases; all are looked at before the first true prime."""
+    pseudo = [3215031751, 3825123056546413051, 2**61 + 1, 41 * 43]
+    for prime in (2**61 - 1, 2305843009213693921, 1000003):
+        assert fingerprint.first_prime(np.array([*pseudo, prime, 7], dtype=np.uint64)) == prime
+    with pytest.raises(ParameterError, match="prime"):
+        fingerprint.first_prime(np.array(pseudo, dtype=np.uint64))
 
 
 def test_what_travels_is_two_words_for_each_pair() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import crc32c_reference
 import numpy as np
 import pytest
@@ -28,6 +31,7 @@ from atoll.crypto.hazmat.parameters import (
     LATTICE_SINGLE,
     LatticeParameters,
 )
+from atoll.secure_sums.lattice import Lattice, LatticeServerKey
 
 
 class TestExactness:
@@ -241,6 +245,21 @@ class TestRefusals:
             lattice.key_share(REFERENCE, parameters=LATTICE_SINGLE)
 
 
+@pytest.mark.parametrize("key", ["server", "collective"])
+def test_a_sum_asks_for_the_headroom_of_all_its_contributors(key: str) -> None:
+    """A value that fits alone may wrap in a sum of three."""
+    members = Members(3)
+    single = lattice.PublicKey(lattice.keygen(seed=bytes(32)).public)
+    session: Any = SimpleNamespace(
+        contributors=("a", "b", "c"), _public=single if key == "server" else members.public
+    )
+    encrypt: Any = LatticeServerKey.encrypt if key == "server" else Lattice._encrypt
+    assert encrypt(session, to_limbs([2**189 - 1, -(2**189)]), bytes(32))
+    for value in (2**189, -(2**189) - 1):
+        with pytest.raises(errors.RangeOverflow, match="headroom for a sum of 3"):
+            encrypt(session, to_limbs([value]), bytes(32))
+
+
 class TestCollective:
     def test_a_share_is_the_same_however_often_it_is_made(self) -> None:
         members = Members(2)
@@ -262,6 +281,18 @@ class TestCollective:
         first, second = (members.public.encrypt(random_limbs(5, i)) for i in range(2))
         with pytest.raises(errors.MessageError, match="another ciphertext"):
             members.public.combine(first, members.shares(second))
+
+    def test_a_share_says_which_ciphertext_it_opens_and_with_another_digest_it_is_refused(self) -> None:
+        members = Members(1)
+        first, second = (members.public.encrypt(random_limbs(5, i)) for i in range(2))
+        secret = lattice.SecretKey(members.pairs[0].secret, for_tests=True)
+        share = secret.decryption_share(members.public, first, lattice.digest_of(first))
+        assert share == secret.decryption_share(members.public, first)
+        wrong = secret.decryption_share(members.public, first, lattice.digest_of(second))
+        with pytest.raises(errors.MessageError, match="another ciphertext"):
+            members.public.combine(first, [wrong])
+        with pytest.raises(errors.ParameterError, match="digest"):
+            secret.decryption_share(members.public, first, b"short")
 
     def test_all_but_one_learn_nothing(self) -> None:
         """Every share but the last, added to c0, is as far from the values as a coin could put it."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from atoll.data.island import Island, as_islands
+from atoll.data.island import Island, Matrix, as_island, as_islands
 from atoll.errors import DataError
 
 
@@ -93,3 +95,21 @@ def test_a_ledger_is_not_put_on_an_island() -> None:
     """Put there it would book nothing; it is handed in beside the island."""
     with pytest.raises(AttributeError):
         Island.from_array(np.eye(2)).ledger = object()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, lambda X: X[:, ::2], lambda X: X > 0.5])
+@pytest.mark.parametrize("shape", [(1, 5000), (300, 6), (1, 1)])
+def test_the_digest_is_of_every_columns_type_and_values(
+    make: Callable[[Matrix], Matrix], shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it would be column by column: journals of runs that began with an earlier version have it so."""
+    monkeypatch.setattr("atoll.data.island.BLOCK_BYTES", 9000)  # several blocks of columns
+    table = make(np.random.default_rng(3).random(shape))
+    island = as_island("a", table)
+    due = hashlib.sha256(repr((island.columns, island.n_rows, island.capacity)).encode())
+    for column in table.T:
+        due.update(str(column.dtype).encode() + np.ascontiguousarray(column).tobytes())
+    assert island.digest() == due.hexdigest()
+    changed = table.copy()
+    changed[-1, -1] = not changed[-1, -1]
+    assert as_island("a", changed).digest() != island.digest()

@@ -104,6 +104,33 @@ CASES: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         ParameterError,
         "bounds=.* cannot be used",
     ),
+    "no table": (lambda: atoll.PCA().fit({"north": X, "south": None}), DataError, "south: this is no table"),
+    "a series": (lambda: atoll.PCA().fit([FRAME.age, FRAME.dose]), DataError, r"series.to_frame\(\) makes"),
+    "a column called nan": (
+        lambda: atoll.PCA().fit([FRAME, FRAME.rename(columns={"dose": np.nan})]),
+        DataError,
+        "column 2 of the frame has no name",
+    ),
+    "a number beyond doubles": (
+        lambda: atoll.PCA().fit([FRAME, FRAME.assign(dose=[10**400] * 30)]),
+        DataError,
+        "'dose' holds a number too large for a double at row 0",
+    ),
+    "a list in a cell": (
+        lambda: atoll.PCA().fit([FRAME, FRAME.assign(dose=[[1]] * 30)]),
+        DataError,
+        "'dose' holds a list, which is no number, at row 0",
+    ),
+    "another letter that looks the same": (
+        lambda: atoll.PCA().fit({"north": FRAME, "south": FRAME.rename(columns={"age": "\u0430ge"})}),
+        SchemaError,
+        "south lacks 'age', which north has; it has '\u0430ge' instead",
+    ),
+    "a norm whose square is no double": (
+        lambda: atoll.PCA(1, epsilon=1.0, delta=1e-5, row_norm=1e200).fit([X] * 3),
+        ParameterError,
+        "a public bound on the norm of a row, got 1e\\+200",
+    ),
     "one dimension": (lambda: atoll.PCA().fit([X[0], X[1]]), DataError, "island-0: expected 2D array"),
     "no rows": (
         lambda: atoll.PCA().fit({"north": X, "south": X[:0]}),
@@ -169,5 +196,7 @@ def test_secure_sum_refuses_unequal_and_missing() -> None:
         atoll.secure_sum([[1.0], [1.0, 2.0]])
     with pytest.raises(DataError, match="island-1: entry 1 is missing"):
         atoll.secure_sum([[1.0, 2.0], [1.0, np.nan]])
+    with pytest.raises(DataError, match="island-1 adds something that is no array of numbers"):
+        atoll.secure_sum([[1.0], ["pending"]])
     with pytest.raises(ParameterError, match="at least 2"):
         atoll.secure_sum([[1.0]])

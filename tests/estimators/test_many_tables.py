@@ -46,6 +46,10 @@ def test_projections_come_back_as_the_tables_went_in() -> None:
     assert isinstance(listed, list)
     np.testing.assert_array_equal(np.vstack(listed), np.vstack(list(fitted.values())))
     assert isinstance(pca.fit_transform(list(ISLANDS.values())), list)
+    back = pca.inverse_transform(fitted)
+    assert list(back) == list(fitted)
+    np.testing.assert_array_equal(back["south"], pca.inverse_transform(fitted["south"]))
+    np.testing.assert_array_equal(pca.inverse_transform(listed)[0], pca.inverse_transform(listed[0]))
 
 
 def test_rows_in_lists_are_one_table() -> None:
@@ -57,8 +61,8 @@ def test_files_are_read_once_and_projected(tmp_path: Any, monkeypatch: pytest.Mo
     from atoll.data.readers.csv import CSV
 
     read: list[str] = []
-    whole = CSV.read
-    monkeypatch.setattr(CSV, "read", lambda self, path: [read.append(path.name), whole(self, path)][1])
+    whole = CSV.open
+    monkeypatch.setattr(CSV, "open", lambda self, path: [read.append(path.name), whole(self, path)][1])
     paths = {}
     for name, table in ISLANDS.items():
         paths[name] = tmp_path / f"{name}.csv"
@@ -253,6 +257,8 @@ def test_variances_of_normalised_rows_are_not_those_of_rows() -> None:
     for method in (lambda: private.score(ROWS), private.get_covariance):
         with pytest.raises(NotReleased, match="those of a private fit are of normalised rows"):
             method()
+    for figure in (private.plot_scree(), private.plot_projection(ISLANDS)):
+        assert figure.axes[0].get_title(loc="left").endswith(f"\n{private.noise_.verdict()}")
     assert np.isfinite(atoll.PCA(2, rows="clip", **options).fit(ISLANDS).get_covariance()).all()
     with pytest.raises(ParameterError, match="whiten=True cannot be used with protocol='separate'"):
         atoll.PCA(2, protocol="separate", whiten=True).fit(ISLANDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from atoll.protocols import PROTOCOLS
 from atoll.protocols.base import check_study
 from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
-from atoll.protocols.pca.sfpca.later import later_study
+from atoll.protocols.pca.sfpca.later import checked_rows, later_study
 from atoll.protocols.pca.sfpca.protocol import PROTOCOL
 from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
@@ -198,6 +199,15 @@ def test_what_cannot_be_done_is_said(kept: Any) -> None:
         model.project({"north": X[:, :5]})
     with pytest.raises(ParameterError, match="'east' holds no share"):
         model.project({"east": X})
+
+
+def test_later_rows_are_held_against_the_range_before_anything_is_sent() -> None:
+    kept: Any = SimpleNamespace(columns=("a", "b"), named=False, centre=np.array([1.0, 0.0]), exponent=2)
+    inside = np.array([[5.0, -4.0], [-3.0, 4.0]])
+    np.testing.assert_array_equal(checked_rows(Island(inside), kept), inside)
+    for row in ([5.0001, 0.0], [1.0, -4.0001]):
+        with pytest.raises(RangeOverflow, match="nothing was sent"):
+            checked_rows(Island(np.vstack([inside, row])), kept)
 
 
 def test_a_study_leaves_shares_with_everybody_or_with_nobody() -> None:

@@ -6,8 +6,9 @@ components whose four entries add up to at most two) and of the result (2^-44, a
 party), together below 2^-39 of the range.
 
 Where islands hold columns, scores are about the exact mean and have noise of their own: up to 2^-27 of the
-range from each provider. So has the offset that they are compared with; and the noise of the components,
-2^-27 in every entry, meets the mean in one and not in the other.
+range from each provider. The offset that they are compared with is computed as a sum over 2^6 rows, of which
+there are 40: its noise is 64/40 of that. The noise of the components, 2^-27 in every entry, meets the mean
+in one and not in the other.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def test_common_scores_fit_the_components_of_some() -> None:
     example = sfpca_columns({"scores": ("provider",), "components": ("island-1",)}, bounds=64.0)
     result = run_study(example.study, example.own).result
     scores = table() @ result["components"].T - result["offset"]
-    noise = 3 * 2.0**-27 * (2 * RANGE + np.abs(table().mean(axis=0)).sum())
+    noise = 3 * 2.0**-27 * ((1 + 64 / len(table())) * RANGE + np.abs(table().mean(axis=0)).sum())
     for name in example.islands:
         np.testing.assert_allclose(result["scores"][name], scores, rtol=0, atol=noise + ROUNDING)
 

@@ -18,6 +18,7 @@ _ARCHITECTURE = ROOT / "docs" / "explanation" / "architecture.md"
 
 ENTRY_POINTS = {
     "atoll.analyses",
+    "atoll.costs",
     "atoll.engines",
     "atoll.estimators.pca",
     "atoll.protocols",

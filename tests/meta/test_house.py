@@ -14,7 +14,7 @@ from atoll.protocols import PROTOCOLS
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "atoll"
 
-ALSO_WORDS = {"describe", "meta", "separate", "sum"}
+ALSO_WORDS = {"align", "describe", "meta", "separate", "sum"}
 """Names of protocols that mean something else as well."""
 
 NAMES = sorted(set(PROTOCOLS) - ALSO_WORDS)

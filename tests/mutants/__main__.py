@@ -123,6 +123,11 @@ class Copy:
             return code, printed.read().decode("utf-8", "replace")[-4000:]
 
 
+def of_go(mutant: Mutant) -> bool:
+    """Whether the edit is in the Go library, its kernels in C included."""
+    return mutant.file.startswith("go/")
+
+
 def judge(copy: Copy, mutant: Mutant) -> Verdict:
     """Edit, run, restore."""
     started = time.monotonic()
@@ -133,7 +138,7 @@ def judge(copy: Copy, mutant: Mutant) -> Verdict:
     whole = path.read_text(encoding="utf-8")
     try:
         path.write_text(whole.replace(mutant.line, mutant.change), encoding="utf-8")
-        state, said = _noticed_in_go(copy, mutant) if path.suffix == ".go" else _noticed(copy, mutant)
+        state, said = _noticed_in_go(copy, mutant) if of_go(mutant) else _noticed(copy, mutant)
     finally:
         path.write_text(whole, encoding="utf-8")
     if state == SURVIVED and not mutant.dangerous:
@@ -269,7 +274,7 @@ def main() -> int:
         return 0
     if any(mutant.go for mutant in mutants) and shutil.which("go") is None:
         print("no go on this machine: the edits of the Go core are left out")
-        mutants = [mutant for mutant in mutants if not mutant.file.endswith(".go")]
+        mutants = [mutant for mutant in mutants if not of_go(mutant)]
     verdicts = _run_all(mutants, max(1, given.jobs), given.limit, check=not given.unchecked)
     if verdicts is None:
         return 1

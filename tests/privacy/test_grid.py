@@ -49,6 +49,32 @@ def test_rows_made_too_long_by_rounding_are_shortened():
     assert (integers**2).sum() > 0.999 * grid.MOMENT_UNITS
 
 
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-30, 1.0, 1e300, 1.7e308])
+@pytest.mark.parametrize("columns", [2, 3, 5, 1000, 8000])
+def test_rounding_alone_leaves_no_row_too_long(size, columns, monkeypatch):
+    """The proof above ``_truncate``: of whatever size a row is, nothing is left for the last lines to do.
+
+    Divided by its own norm, which has no digits left near 2^-1074, the first row here came out 1.4 times too
+    long, and was shortened by a millionth at a time.
+    """
+    monkeypatch.setattr(grid, "ROW_UNITS", 1 << 26)  # finer, so that truncation hides less
+    seen = []
+    squared_norms = grid._integer_squared_norms
+
+    def noted(integers):
+        seen.append(squared_norms(integers))
+        return np.zeros(len(integers), dtype=np.int64)
+
+    monkeypatch.setattr(grid, "_integer_squared_norms", noted)
+    rng = np.random.default_rng(columns)
+    rows = np.concatenate([np.ones((1, columns)), rng.uniform(-1, 1, (4, columns))]) * size
+    grid.normalise_to_grid(rows)
+    grid.cut_to_grid(rows, max(size / 3, 2.0**-1022))
+    for squares in seen:
+        assert (squares <= 2**52 + columns + 6).all()  # 2^52 is 1, and u a half of its last digit
+    assert seen[0][rows.any(axis=1)].min() > 0.99 * 2**52  # and every direction has its full length
+
+
 def test_a_row_does_not_depend_on_its_neighbours_or_place():
     rng = np.random.default_rng(0)
     table = rng.standard_normal((500, 33)) * 10.0 ** rng.integers(-8, 8, (500, 1))
@@ -112,7 +138,7 @@ def test_a_table_has_rows_and_the_columns_that_are_due(shape):
         grid.checked_rows(np.zeros(shape), 3)
 
 
-@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan, 5e-324])
 def test_a_radius_is_finite_and_positive(radius):
     for cut in (grid.shorten, grid.cut_to_grid):
         with pytest.raises(DataError, match="rows cannot be cut at a radius"):

@@ -47,6 +47,22 @@ def test_noise_and_epsilon_are_on_the_private_side(epsilon: float, delta: float)
     assert calibration.gdp_delta(mu, said) <= delta < calibration.gdp_delta(mu, math.nextafter(said, 0.0))
 
 
+def exact_delta(mu: float, epsilon: float) -> mpf:
+    a, b = mpf(mu), mpf(epsilon)
+    return ncdf(a / 2 - b / a) - mp.exp(b) * ncdf(-a / 2 - b / a)
+
+
+@pytest.mark.parametrize("epsilon", np.geomspace(1e-4, 200.0, 15).tolist())
+@pytest.mark.parametrize("delta", [1e-3, 3e-6, 1e-9, 7e-12, 1e-15])
+def test_rounding_never_says_less_than_is_spent(epsilon: float, delta: float) -> None:
+    """By 60 digits: what is found is private, and wastes next to nothing."""
+    with mp.workdps(60):
+        mu = calibration.gdp_mu(epsilon, delta)
+        assert 1 - 1e-7 < exact_delta(mu, epsilon) / mpf(delta) <= 1
+        said = calibration.gdp_epsilon(mu, delta)
+        assert 1 - 1e-7 < exact_delta(mu, said) / mpf(delta) <= 1
+
+
 def test_a_budget_too_small_for_any_noise_is_refused() -> None:
     with pytest.raises(ParameterError, match="needs more noise than can be drawn") as refused:
         calibration.gdp_mu(1e-12, 1e-300)

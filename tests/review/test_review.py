@@ -80,7 +80,7 @@ def test_who_receives_projections_is_told_what_else_they_show() -> None:
 
 def test_trust_counts_islands_and_not_parties() -> None:
     """Five parties, three of them islands: one colluder is harmless, not three."""
-    assert "up to 1 of the 3 islands" in str(review_study(a_study()).trust)
+    assert "one of the 3 islands works" in str(review_study(a_study()).trust)
     exponent = {"secure_sum": "paillier", "sum_options": {"encoding": "exponent"}}
     assert "The magnitude of every number is shown" in str(review_study(a_study(**exponent)).trust)
     assert "magnitude" not in str(review_study(a_study(secure_sum="paillier")).trust)
@@ -409,7 +409,7 @@ def test_the_markdown_has_every_part_and_every_party() -> None:
         "lab",
         resolve(a_study()).digest,
         "colludes with no provider",
-        "up to 1 of the 3",
+        "one of the 3 islands works together",
     ):
         assert words in text
 
@@ -418,7 +418,7 @@ def test_the_assessment_counts_who_brings_records_and_names_what_is_set() -> Non
     text = as_markdown(review_study(a_study()))
     assert "3 organisations compute a principal component analysis (PCA) over all their records" in text
     assert "of its own records only" not in text
-    assert "n_components = 3" in text.partition("Parameters: ")[2].partition("\n")[0]
+    assert "`n_components` = 3" in text.partition("Parameters, ")[2].partition("\n")[0]
     assert "| provider | p0, p1, p2 | yes |" in text
     assert "| server | office | no |" in text
     assert "| consumer | lab | no |" in text
@@ -433,7 +433,7 @@ def test_the_assessment_leaves_out_nothing_that_a_role_learns_or_receives() -> N
     assert "- nothing" not in text
     assert "| p0/provider, p1/provider, p2/provider, lab/consumer |" in text
     assert "plus 24 bytes for each record's projection" in text
-    assert "Contributions are added exactly, on a fixed-point grid of 192 bits" in text
+    assert "Contributions are added exactly, as whole numbers of 192 bits" in text
     assert "Contributions are hidden on their way" not in text
     hidden = as_markdown(review_study(EXAMPLES["sfpca"]().study, 30))
     assert "Contributions are hidden on their way" in hidden

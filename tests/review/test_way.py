@@ -53,3 +53,9 @@ def test_a_run_in_one_process_says_that_it_was_a_rehearsal(folder: Path) -> None
     assert json.loads(atoll("review", "study.toml", "--json").out)["between_machines"] is True
     # The local engine has all tables here, whatever keys the parties have.
     assert json.loads(atoll("run", "study.toml", "--json").out)["way"] == "rehearsal in one process"
+
+
+def test_one_party_without_a_key_keeps_a_study_on_one_machine() -> None:
+    study = sfpca().study
+    assert with_keys(study).between_machines
+    assert not with_keys(study, without=1).between_machines

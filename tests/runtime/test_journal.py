@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from atoll.errors import ResumeRefused
+from atoll.runtime import entries as kinds
 from atoll.runtime import journal as j
-from atoll.runtime.journal import Draw, Got, Header, Journal, Sent, erase
+from atoll.runtime.entries import Draw, Got, Header, Sent
+from atoll.runtime.journal import Journal, erase
 
 KEY = bytes(range(32))
 HEADER = Header(1, b"run", "digest", "north", "rows", {"numpy": "2"})
@@ -22,18 +24,18 @@ def opened(folder: Path, header: Header = HEADER, key: bytes = KEY, **more: obje
     return Journal(folder, key, header, durable=False, **more)  # type: ignore[arg-type]
 
 
-def written(folder: Path) -> list[j.Entry]:
+def written(folder: Path) -> list[kinds.Entry]:
     """A journal with an entry of some kinds."""
-    entries: list[j.Entry] = [
+    entries: list[kinds.Entry] = [
         HEADER,
         Draw(0, "seed", SECRET),
         Sent(0, 1, b"d" * 32),
-        j.Acked(0, 1, 1),
-        j.PeerBoot(1, 2, b"b" * 16),
-        j.Gone(1),
-        j.PeerDone(1, (1, 0)),
-        j.Finished(),
-        j.Aborted("RunError", 0),
+        kinds.Acked(0, 1, 1),
+        kinds.PeerBoot(1, 2, b"b" * 16),
+        kinds.Gone(1),
+        kinds.PeerDone(1, (1, 0)),
+        kinds.Finished(),
+        kinds.Aborted("RunError", 0),
     ]
     journal = opened(folder)
     for entry in entries[1:]:
@@ -175,11 +177,17 @@ def test_payloads_come_back_and_lost_ones_are_hollow(tmp_path: Path) -> None:
     os.truncate(tmp_path / "bulk", second.pieces[0].offset)
     journal = opened(tmp_path)
     found = [entry for entry in journal.entries if isinstance(entry, Got)]
-    assert [journal.hollow(entry) for entry in found] == [False, True]
+    assert [journal.hollow(entry.pieces, entry.digest) for entry in found] == [False, True]
     assert journal.load(first.pieces) == b"on disk"
     assert journal.load(second.pieces) is None
-    third = got(journal, b"later")
-    assert journal.load(third.pieces) == b"later"
+    third = got(journal, b"written over it")
+    assert third.pieces[0].offset == second.pieces[0].offset
+    assert journal.load(third.pieces) == b"written over it"
+    journal.sync_bulk()
+    journal.close()
+    journal = opened(tmp_path)
+    found = [entry for entry in journal.entries if isinstance(entry, Got)]
+    assert [journal.hollow(entry.pieces, entry.digest) for entry in found] == [False, True, False]
     journal.close()
 
 
@@ -192,7 +200,7 @@ def test_a_payload_that_was_torn_is_hollow(tmp_path: Path) -> None:
     (tmp_path / "bulk").write_bytes(data)
     journal = opened(tmp_path)
     (entry,) = (entry for entry in journal.entries if isinstance(entry, Got))
-    assert journal.hollow(entry)
+    assert journal.hollow(entry.pieces, entry.digest)
     journal.close()
 
 
@@ -233,3 +241,6 @@ def test_an_erased_journal_is_gone(tmp_path: Path) -> None:
     with pytest.raises(ResumeRefused, match="erased"):
         opened(tmp_path)
     assert key not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    (tmp_path / "key").write_bytes(key)  # from a backup
+    with pytest.raises(ResumeRefused, match="erased"):
+        opened(tmp_path)

@@ -116,7 +116,7 @@ def test_the_risks_of_a_private_study_are_said_with_its_numbers() -> None:
     assert "one row is not one person" in risks
     assert "twice the epsilon (3)" in risks
     assert "ten times (15)" in risks
-    assert "up to 1 of them do no harm" in risks
+    assert "1 of them can do so without harm" in risks
     assert "Studies without an epsilon are not counted" in risks
     exact = as_markdown(review_study(private_pppca(epsilon=None, delta=None, row_norm=None).study))
     assert "one row is not one person" not in exact

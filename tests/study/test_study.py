@@ -90,6 +90,19 @@ def test_an_output_goes_to_the_roles_and_parties_that_are_named_and_to_no_other(
     assert study.receivers("scores") == ()
 
 
+def test_a_name_is_the_whole_name() -> None:
+    """Not its beginning, nor a longer one."""
+    study = structs.replace(
+        STUDY,
+        parties=(Party("north", ("provider",)), Party("north-clinic", ("provider",)), *STUDY.parties[2:]),
+        release={"components": ("north",), "scores": ("north-clinic",), "explained_variance": ("provide",)},
+    )
+    north, clinic = Address("north", "provider"), Address("north-clinic", "provider")
+    assert study.receivers("components") == (north,)
+    assert study.receivers("scores") == (clinic,)
+    assert study.receivers("explained_variance") == ()
+
+
 def test_two_players_of_a_single_role_are_none() -> None:
     twice = structs.replace(STUDY, parties=(*STUDY.parties, Party("second", ("server",))))
     with pytest.raises(StudyError, match="needs one server, it names 2"):

@@ -7,13 +7,14 @@ import os
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.examples import Example
 from tests.support.networks import QUICK, pinned, starts_of
+from tests.support.opening import Opener
 
 from atoll.protocols import protocol_of
 from atoll.protocols.base import resolve
@@ -22,11 +23,15 @@ from atoll.runtime.journal import Journal
 from atoll.runtime.nats import wire
 from atoll.runtime.nats.carrier import MemoryHub
 from atoll.runtime.nats.party import PartyOutcome, run_party
+from atoll.runtime.nats.sending import Timing
 from atoll.runtime.nats.starts import RunStart
 
 POINTS = ("append", "sync", "synced", "keep", "sync bulk", "publish", "post", "ack")
 
 FAST = QUICK._replace(deadline=20.0, beat=0.3, ask=0.06, grace=0.03, linger=5.0)
+
+SLOW_DISK = FAST._replace(group=0.15)
+"""What arrives is long in the inbox before its bytes are on disk: a power failure leaves hollow messages."""
 
 Loss = Callable[[int, int], int]
 """From what is on disk and what was written to what is left after the crash."""
@@ -58,8 +63,9 @@ class Doom:
 
 @dataclass
 class Wiretap:
-    """Sees every frame on its way through the hub."""
+    """Sees every frame on its way through the hub, and can open it."""
 
+    opener: Opener
     digests: dict[tuple[int, int, int], set[bytes]] = field(default_factory=dict)
     nonces: dict[tuple[bytes, int, int], set[bytes]] = field(default_factory=dict)
     data: Counter[bytes] = field(default_factory=Counter)
@@ -68,7 +74,10 @@ class Wiretap:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, sender: str, to: str, topic: str, frame: bytes) -> bytes:
-        head = wire.Head._make(wire._HEADER.unpack_from(frame))
+        opened = self.opener(to, frame)
+        if opened is None:
+            return frame
+        head, _ = opened
         with self._lock:
             if head.kind == wire.DATA:
                 self.digests.setdefault((head.sender, head.to, head.seq), set()).add(head.digest)
@@ -88,16 +97,21 @@ class Wiretap:
 class Lab:
     """One study whose parties run in threads, some of which crash."""
 
-    def __init__(self, example: Example, folder: Path, hub: MemoryHub | None = None) -> None:
+    def __init__(
+        self, example: Example, folder: Path, hub: MemoryHub | None = None, timing: Timing = FAST
+    ) -> None:
         self.protocol = protocol_of(example.study.protocol)
         self.own: Mapping[str, Own] = example.own
         self.starts = starts_of(pinned(resolve(self.protocol, example.study)))
         self.folder = folder
         self.hub = hub or MemoryHub()
-        self.deadline = FAST.deadline
-        self.wiretap = Wiretap()
+        self.timing = timing
+        self.deadline = timing.deadline
+        self.wiretap = Wiretap(Opener(self.starts))
         self.hub.alter = self.wiretap
         self.dooms = {party: Doom() for party in self.starts}
+        self.later: dict[str, list[Doom]] = {}
+        """For starts after the first."""
         self.outcomes: dict[str, PartyOutcome] = {}
         self.crashes: Counter[str] = Counter()
 
@@ -113,7 +127,7 @@ class Lab:
                 folder or self.folder / name,
                 lambda: self.hub.carrier(start.fingerprint(name)),
                 deadline=self.deadline,
-                timing=FAST,
+                timing=self.timing,
                 protocol=self.protocol,
                 durable=False,
                 probe=doom,
@@ -131,7 +145,8 @@ class Lab:
                 except Crash:
                     self.crashes[name] += 1
                     cut(self.folder / name, loss)
-                    doom = Doom()
+                    later = self.later.get(name)
+                    doom = later.pop(0) if later else Doom()
 
         with ThreadPoolExecutor(len(self.starts)) as threads:
             list(threads.map(one, self.starts))
@@ -175,10 +190,20 @@ def points_of(example: Example, folder: Path) -> dict[str, int]:
     return {name: doom.passed.total() for name, doom in lab.dooms.items()}
 
 
-def crash_at(example: Example, folder: Path, party: str, point: int, loss: Loss) -> Lab:
-    """A run in which one party crashes at one point, and goes on."""
-    lab = Lab(example, folder)
+def crash_at(
+    example: Example,
+    folder: Path,
+    party: str,
+    point: int,
+    loss: Loss,
+    *,
+    again: Sequence[int] = (),
+    timing: Timing = FAST,
+) -> Lab:
+    """A run in which one party crashes at one point, and goes on; ``again``: points of its later starts."""
+    lab = Lab(example, folder, timing=timing)
     lab.dooms[party] = Doom(point)
+    lab.later[party] = [Doom(at) for at in again]
     lab.run(loss)
     lab.wiretap.check()
     return lab

@@ -3,69 +3,37 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from msgspec import structs
+from tests.support.example_tables import EXACT as EXACT
+from tests.support.example_tables import Example as Example
+from tests.support.example_tables import cut as cut
+from tests.support.example_tables import cut_frame as cut_frame
+from tests.support.example_tables import frames as frames
+from tests.support.example_tables import same as same
+from tests.support.example_tables import table as table
+from tests.support.learning_examples import alignment as alignment
+from tests.support.learning_examples import descent as descent
+from tests.support.learning_examples import description as description
+from tests.support.learning_examples import encrypted_rows as encrypted_rows
+from tests.support.learning_examples import learning as learning
+from tests.support.learning_examples import learning_columns as learning_columns
+from tests.support.synthesis_examples import published as published
+from tests.support.synthesis_examples import synthesis as synthesis
 
 from atoll import codec, secure_sums
-from atoll.data.island import Island, as_islands
+from atoll.data.island import as_islands
 from atoll.estimators.base import parties
-from atoll.privacy.ledger import Ledger
-from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
 from atoll.protocols.pca.sfpca.later import later_study
 from atoll.protocols.pca.sfpca.protocol import PROTOCOL as SFPCA
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
 from atoll.study.model import Party, Study
-
-
-class Example(NamedTuple):
-    study: Study
-    islands: dict[str, Island]
-    kept: Mapping[Address, bytes] = MappingProxyType({})
-    ledgers: Mapping[str, Ledger] = MappingProxyType({})
-
-    @property
-    def own(self) -> dict[str, Own]:
-        """What each party brings."""
-        kept: dict[str, dict[str, bytes]] = defaultdict(dict)
-        for address, share in self.kept.items():
-            kept[address.party][address.role] = share
-        return {
-            name: Own(self.islands.get(name), self.ledgers.get(name), kept=kept.get(name, {}))
-            for name in {**self.islands, **kept}
-        }
-
-    def booked(self, ledger: Ledger) -> Example:
-        """The same with one ledger for all islands."""
-        return self._replace(ledgers=dict.fromkeys(self.islands, ledger))
-
-
-def table(rows: int = 40, columns: int = 4, seed: int = 7) -> np.ndarray:
-    mixing = np.random.default_rng(seed)
-    return mixing.normal(size=(rows, columns)) @ mixing.normal(size=(columns, columns)) + np.arange(columns)
-
-
-def cut(X: Any, n_islands: int) -> list[Any]:
-    return [X[part] for part in np.array_split(np.arange(len(X)), n_islands)]
-
-
-def frames(n_islands: int = 3) -> dict[str, pd.DataFrame]:
-    X = table()
-    frame = pd.DataFrame(X, columns=["age", "dose", "weight", "stay"])
-    frame["outcome"] = np.where(X[:, 0] > 0, "well", "ill")
-    return {f"hospital-{i}": part for i, part in enumerate(cut_frame(frame, n_islands))}
-
-
-def cut_frame(frame: pd.DataFrame, n_islands: int) -> list[pd.DataFrame]:
-    return [frame.iloc[part] for part in np.array_split(np.arange(len(frame)), n_islands)]
 
 
 def pppca(
@@ -315,50 +283,6 @@ def private_pppca(**parameters: Any) -> Example:
     )
 
 
-def learning(
-    protocol: str, secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, **parameters: Any
-) -> Example:
-    """Three numbers explain a fourth column, or its classes."""
-    X = table(60)
-    frame = pd.DataFrame(X, columns=["age", "dose", "weight", "stay"])
-    frame["outcome"] = np.where(X[:, 0] + np.sin(np.arange(60.0)) > 0, "well", "ill")
-    islands = as_islands({f"hospital-{i}": part for i, part in enumerate(cut_frame(frame, 4))})
-    target = {"classifier": "outcome", "kmeans": None}.get(protocol, "stay")
-    columns = ("age", "dose", "weight") if target else ("age", "dose", "weight", "stay")
-    study = Study(
-        name="example",
-        protocol=protocol,
-        analysis={"classifier": "classification", "kmeans": "clusters"}.get(protocol, "regression"),
-        secure_sum=secure_sum,
-        sum_options=sum_options or {},
-        parties=parties(islands, "provider", "server", "consumer"),
-        parameters={"columns": columns, **({"target": target} if target else {}), **parameters},
-        release={
-            "model": ("provider", "consumer"),
-            "fit": ("consumer",),
-            "n_samples": ("provider", "consumer"),
-        },
-    )
-    return Example(study, islands)
-
-
-def description() -> Example:
-    example = learning("kmeans")
-    study = structs.replace(
-        example.study,
-        protocol="describe",
-        analysis="description",
-        parameters={
-            "columns": ("age", "dose", "weight", "outcome"),
-            "categorical": ("outcome",),
-            "levels": {"outcome": ("ill", "well")},
-            "ranges": {"age": (-10.0, 10.0)},
-        },
-        release={"description": ("provider", "consumer")},
-    )
-    return Example(study, example.islands)
-
-
 SUMS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in secure_sums.METHODS),
     ("masks", {"dropouts": 1}),
@@ -371,6 +295,18 @@ SUMS: list[tuple[str, dict[str, Any]]] = [
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "meta": meta,
+    "least-squares-columns": lambda: learning_columns("least-squares-columns", penalty="l2", alpha=1.0),
+    "lasso-columns": lambda: learning_columns("least-squares-columns", penalty="l1", alpha=0.5, tol=1e-8),
+    "classifier-columns": lambda: learning_columns("classifier-columns"),
+    "classifier-columns-held": lambda: learning_columns("classifier-columns", y_holder="hospital-2"),
+    "kmeans-columns": lambda: learning_columns("kmeans-columns", n_clusters=2),
+    "least-squares-encrypted": lambda: learning_columns("least-squares-encrypted", condition_bits=6),
+    "least-squares-encrypted-held": lambda: learning_columns(
+        "least-squares-encrypted", condition_bits=6, y_holder="hospital-1"
+    ),
+    "least-squares-encrypted-rows": encrypted_rows,
+    "gradient-descent": descent,
+    "gradient-descent-columns": lambda: learning_columns("gradient-descent", learning_rate=0.01, max_iter=5),
     "separate": separate,
     "privatelocal": privatelocal,
     "sfpca": sfpca,
@@ -404,6 +340,12 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "least-squares": lambda: learning("least-squares", "masks"),
     "classifier": lambda: learning("classifier", "lattice"),
     "describe": lambda: description(),
+    "align": alignment,
+    "synthesis": synthesis,
+    "synthesis-latent": lambda: synthesis(secure_sum="lattice", decoder="latent-classes"),
+    "synthesis-marginal": lambda: synthesis("marginal-synthesis"),
+    "synthesis-published": published,
+    "synthesis-pure": lambda: synthesis(secure_sum="masks", decoder="gaussian", delta=None, epsilon=20.0),
     "kmeans": lambda: learning("kmeans", "paillier", n_clusters=2),
     "sum-mediated": lambda: mediated(summation("mix")),
     "sum-mediated-elgamal": lambda: mediated(summation("mix", {"form": "elgamal", "parallel": True})),

@@ -20,7 +20,7 @@ from atoll.runtime.nats.keys import RunKeys
 from atoll.runtime.nats.link import Link
 from atoll.runtime.nats.party import header_of
 from atoll.runtime.nats.state import RunState
-from atoll.runtime.nats.wire import Head, Sealer, Status
+from atoll.runtime.nats.wire import Cover, Head, Sealer, Status
 
 
 class Target:
@@ -39,10 +39,10 @@ class Target:
         self.draw = random.Random(seed)
         self.boot = b"b" * 16
         self.cipher = RunKeys(rude).sending("receiver", self.boot)
-        self.sealer = Sealer(self.cipher, me.run_id[:16], self.boot)
         self.run = me.run_id[:16]
         self.sender, self.to = self.state.places[study.who("contributor")[0]], self.state.mine[0]
         self.peer = self.state.peer_of[self.sender]
+        self.sealer = Sealer(self.cipher, me.run_id[:16], self.peer.place, self.boot)
         self.peer.adopt(1, self.boot, None)
         self._good = [self._data(os.urandom(self.draw.randrange(300))) for _ in range(50)]
         self._number = 1 << 20
@@ -74,32 +74,49 @@ class Target:
         """A frame under the right key, with numbers and content at random."""
         draw = self.draw
         self._number += 1
-        kind = draw.randrange(10)
+        kind = draw.randrange(11)
         body = self._body(kind)
         small = draw.random() < 0.7
+        message = kind in (wire.DATA, wire.SHARED)
         head = Head(
-            1 if draw.random() < 0.95 else draw.randrange(256),
             kind,
-            self.run,
             self.sender if small else draw.randrange(1 << 16),
             self.to if small else draw.randrange(1 << 16),
+            draw.randrange(600) if message else draw.choice((0, 0, 0, 7)),
+            0 if small else draw.randrange(1 << 32),
+            len(body) if draw.random() < 0.9 else draw.randrange(1 << 40),
+            1 if message else 0,
+            os.urandom(32) if message and draw.random() < 0.5 else self._digest(kind, body),
+        )
+        cover = Cover(
+            wire.VERSION if draw.random() < 0.95 else draw.randrange(256),
+            self.run,
+            self.peer.place if small else draw.randrange(1 << 16),
             self.boot,
             self._number,
-            draw.randrange(600) if kind == wire.DATA else draw.choice((0, 0, 0, 7)),
-            0 if small else draw.randrange(1 << 32),
-            1 if small else draw.randrange(1 << 32),
-            len(body) if draw.random() < 0.9 else draw.randrange(1 << 40),
-            os.urandom(32) if kind == wire.DATA and draw.random() < 0.5 else self._digest(kind, body),
-            1 if kind == wire.DATA else 0,
         )
-        raw = head.pack()
-        return raw + self.cipher.encrypt(self._number.to_bytes(12, "little"), body, raw)
+        raw = wire._COVER.pack(*cover)
+        return raw + self.cipher.encrypt(self._number.to_bytes(12, "little"), self._filled(head, body), raw)
+
+    def _filled(self, head: Head, body: bytes) -> bytes:
+        plain = wire._filled(head.pack(), body)
+        match self.draw.randrange(40):
+            case 0:
+                return plain + bytes(wire.BLOCK)
+            case 1:
+                return plain[: -wire.BLOCK]
+            case 2:
+                return plain[:-1] + b"x"
+            case _:
+                return plain
 
     def _digest(self, kind: int, body: bytes) -> bytes:
         return hashlib.sha256(body).digest() if kind == wire.DATA else bytes(32)
 
     def _body(self, kind: int) -> bytes:
         draw = self.draw
+        if kind == wire.SHARED and draw.random() < 0.8:
+            return os.urandom(wire.TICKET_BYTES)
         if kind == wire.DATA or draw.random() < 0.3:
             return os.urandom(draw.randrange(400))
         counts = tuple(draw.randrange(1 << draw.randrange(1, 60)) for _ in range(draw.randrange(4)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -19,6 +20,8 @@ from atoll.runtime.nats.connection import Login
 from atoll.runtime.nats.hub_config import HubFolder, HubSettings
 from atoll.runtime.nats.nats_carrier import NatsCarrier
 from atoll.runtime.nats.site import HubAddress
+
+T = TypeVar("T")
 
 
 def needs_server() -> None:
@@ -117,3 +120,19 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -
 def run(course: Coroutine[Any, Any, None], seconds: float = 60) -> None:
     """Run a test's course; one that hangs fails."""
     asyncio.run(asyncio.wait_for(course, seconds))
+
+
+@contextlib.contextmanager
+def in_background(up: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """What runs on an event loop, for a test that has none: on one in a thread."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    entered = asyncio.run_coroutine_threadsafe(up.__aenter__(), loop).result(60)
+    try:
+        yield entered
+    finally:
+        asyncio.run_coroutine_threadsafe(up.__aexit__(None, None, None), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -21,6 +21,7 @@ HUB_NAME = "hub.example"
 PORT = 4222
 _NETWORK = "10.94.7"
 _FIRST_USER = 61_000
+COMPILED = "compiled"
 
 
 def needs_namespaces() -> None:
@@ -36,6 +37,28 @@ def needs_namespaces() -> None:
 
 def _sh(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
+
+
+_EVERYTHING = """
+import importlib, pkgutil, atoll
+import pandas, pyarrow.parquet, scipy.linalg, scipy.special, rich.table, nats.js
+for one in pkgutil.walk_packages(atoll.__path__, "atoll."):
+    if not one.name.endswith("__main__"):
+        importlib.import_module(one.name)
+"""
+
+
+def _compile(folder: Path) -> None:
+    """Byte code of all that is installed, which users may read: their machines have it from the installation.
+
+    Without it every process would compile every module again, as none of the users may write to the tree.
+    """
+    folder.mkdir(mode=0o755)
+    settings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, "-c", _EVERYTHING]
+    subprocess.run(
+        command, env=settings | {"PYTHONPYCACHEPREFIX": str(folder)}, check=True, capture_output=True
+    )
 
 
 class Machine:
@@ -76,6 +99,8 @@ class Machine:
         run = (
             f"exec setpriv --reuid={self._user} --regid={self._user} --clear-groups --no-new-privs "
             f"env -i HOME={self.home} PATH={bins}:/usr/bin:/bin LANG=C.UTF-8 COLUMNS=80 "
+            f"PYTHONPATH={os.environ.get('PYTHONPATH', '')} "  # the tree that is tested
+            f"PYTHONPYCACHEPREFIX={self._others.parent / COMPILED} "
             'bash -euo pipefail -c "$SCRIPT"'
         )
         whole = f"{prepare} && {run}"
@@ -113,6 +138,7 @@ def machines(folder: Path, names: tuple[str, ...], *, hub: str, delay: float) ->
     homes = folder / "homes"
     homes.mkdir(mode=0o755)
     folder.chmod(0o711)  # a user must be able to get to its own home
+    _compile(folder / COMPILED)
     made = {name: Machine(name, i, homes / name, homes) for i, name in enumerate(names, 1)}
     bridge = f"atb{os.getpid() % 100_000}"
     proxies: list[subprocess.Popen[bytes]] = []

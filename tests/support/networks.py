@@ -19,8 +19,9 @@ from atoll.crypto.identity import Identity
 from atoll.protocols.base import Protocol, resolve
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine, Outcome, Progress
+from atoll.runtime.entries import Gone
 from atoll.runtime.inbox import Event, Left, Received
-from atoll.runtime.journal import Gone, Journal
+from atoll.runtime.journal import Journal
 from atoll.runtime.nats.carrier import Carrier, MemoryHub
 from atoll.runtime.nats.party import PartyOutcome, header_of, run_party
 from atoll.runtime.nats.sending import Timing
@@ -150,18 +151,8 @@ def nats_carriers(folder: Path, parties: Iterable[str]) -> Iterator[Carriers]:
     identities = {identity_of(party).fingerprint: identity_of(party) for party in parties}
     hub = hubs.make_hub(folder)
     hubs.admit(hub, identities.values())
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    running = hubs.running(hub)
-    asyncio.run_coroutine_threadsafe(running.__aenter__(), loop).result(60)
-    try:
+    with hubs.in_background(hubs.running(hub)):
         yield lambda fingerprint: hubs.carrier(hub, identities[fingerprint])
-    finally:
-        asyncio.run_coroutine_threadsafe(running.__aexit__(None, None, None), loop).result(60)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 class Kept(NamedTuple):

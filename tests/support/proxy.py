@@ -13,6 +13,7 @@ class Proxy:
     def __init__(self, to: int, delay: float = 0.0) -> None:
         self.to, self.delay = to, delay
         self.port = 0
+        self.loop = asyncio.get_running_loop()
         self._open = asyncio.Event()
         self._open.set()
         self._tasks: set[asyncio.Task[None]] = set()

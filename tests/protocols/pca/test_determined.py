@@ -200,13 +200,16 @@ def test_the_review_says_where_the_line_is_and_where_the_study_is() -> None:
     assert "11 components or more say the whole joint covariance" in said[0]
     at = line(Table(12, 2730, 3, own_rows=910), Given(26))
     assert f"{at} within a range of 3" in said[0]
-    assert said[1].endswith("beyond that line; a run refuses them")
+    assert said[1] == (
+        "the study has 2 components: that is enough if all columns hold whole numbers within a range of 3; "
+        "then a run is refused"
+    )
     fewer = review_study(
         without(example_of(study), digits=16, n_components=1), 12, guess=Guess((910, 910, 910))
     )
-    assert fewer.determined[1] == "the study's 1 components are below that line"
+    assert fewer.determined[1] == "the study has 1 component: fewer than that"
     accepted = review_study(without(example_of(study), accept_determined=True), 12).determined
-    assert accepted[1].endswith("which it accepts")
+    assert accepted[1].endswith("which the study accepts")
 
 
 def example_of(study: Any) -> Any:

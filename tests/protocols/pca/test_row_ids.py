@@ -28,7 +28,7 @@ NAMED = STUDY.replace('label = "kind"', 'label = "kind"\nrow_ids = "patient"')
 
 def with_ids(ids: dict[str, list[object]] | None = None) -> Example:
     example = pppca()
-    frames = {name: island._table.copy() for name, island in example.islands.items()}
+    frames = {name: island.frame() for name, island in example.islands.items()}
     for name, frame in frames.items():
         frame["patient"] = (ids or {}).get(name) or [f"{name}-{i}" for i in range(len(frame))]
     study = structs.replace(example.study, parameters={**example.study.parameters, "row_ids": "patient"})

@@ -6,6 +6,7 @@ Nodes are real and in this process; the hub is one in memory that loses, repeats
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -141,6 +142,35 @@ def test_everybody_hears_of_every_answer_over_a_bad_hub(tmp_path: Path) -> None:
     asyncio.run(course())
 
 
+def test_a_node_whose_hub_is_away_still_answers_its_owner_and_stops(tmp_path: Path) -> None:
+    class Away(MemoryHub):
+        """Nothing can be handed over, for ever."""
+
+        def carrier(self, fingerprint: str) -> Carrier:
+            made = super().carrier(fingerprint)
+
+            async def publish(*_: object) -> None:
+                asked.set()
+                await asyncio.Event().wait()
+
+            made.publish = publish  # type: ignore[method-assign]
+            return made
+
+    asked = asyncio.Event()
+
+    async def course() -> None:
+        async with world(tmp_path, "consumer", hub=Away()) as here:
+            run = await here.submit()
+            await asyncio.wait_for(asked.wait(), SECONDS)
+            assert not (await here.ask("consumer", Request(does="cancel", run=run))).error
+            assert here.phase("consumer", run) == "cancelled"
+            began = time.monotonic()
+            await here.stop()
+            assert time.monotonic() - began < 5
+
+    asyncio.run(course())
+
+
 def _proposed(here: World, name: str, run: str):  # type: ignore[no-untyped-def]
     return RunFolder(here.site(name), run).proposed()
 
@@ -156,7 +186,7 @@ def test_an_approval_is_made_once_and_the_first_of_others_counts(tmp_path: Path)
     assert folder.take(first)
     assert not folder.take(second)
     assert folder.given(of)["hospital-0"].signed == first.signed
-    folder.forget_key()
+    folder.erase()
     with pytest.raises(AtollError, match="the key of this run is gone"):
         folder.start(KEYS["server"])
 

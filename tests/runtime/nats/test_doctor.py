@@ -4,36 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import json
 import ssl
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
-from tests.support.hub import address, admit, free_port, make_hub, run, running
+from tests.support.hub import address, admit, free_port, in_background, make_hub, run, running
 from tests.support.proxy import proxy
+from tests.support.running import atoll
 
 from atoll.crypto.identity import Identity
+from atoll.runtime.doctor.finding import Finding
 from atoll.runtime.nats import certificates, doctor, subjects
 from atoll.runtime.nats import hub as hubs
 from atoll.runtime.nats.agent import Agent
-from atoll.runtime.nats.doctor import Finding, examine
-from atoll.runtime.nats.hub_config import Limits
+from atoll.runtime.nats.doctor import examine
+from atoll.runtime.nats.hub_config import HubFolder, Limits
+from atoll.runtime.nats.invitations import Invitation, join
+from atoll.runtime.nats.site import Site
 
 A, B = Identity(b"a" * 32), Identity(b"b" * 32)
 
 
 def by_check(found: list[Finding]) -> dict[str, Finding]:
-    assert len({one.check for one in found}) == len(found)
+    assert len({one.name for one in found}) == len(found)
     for one in found:
-        assert (one.remedy == "") == (one.level == "good"), one
-    return {one.check: one for one in found}
+        assert (one.remedy is None) == (one.state == "ok"), one
+    return {one.name: one for one in found}
 
 
 def only(found: list[Finding], check: str) -> Finding:
     """What is wrong: one thing."""
-    wrong = [one for one in found if one.level != "good"]
-    assert [one.check for one in wrong] == [check], wrong
+    wrong = [one for one in found if one.state != "ok"]
+    assert [one.name for one in wrong] == [check], wrong
     assert wrong[0].remedy
     return wrong[0]
 
@@ -45,14 +52,14 @@ def test_all_is_well_and_measured(tmp_path: Path) -> None:
         async with running(hub), proxy(hub.settings.port, delay=0.02) as between:
             way = address(hub)
             found = by_check(await examine(f"tls://localhost:{between.port}", A, way.ca))
-        assert {one.level for one in found.values()} == {"good"}, found
+        assert {one.state for one in found.values()} == {"ok"}, found
         assert list(found) == [
             *("name", "port", "certificate", "expiry", "login", "limits", "clock", "versions"),
             *("delay", "bandwidth"),
         ]
         # 20 ms each way, to the hub and back.
-        assert 40 <= float(found["delay"].said.split()[-2]) < 400
-        assert "1024 KB" in found["limits"].said
+        assert 40 <= float(found["delay"].detail.split()[-2]) < 400
+        assert "1024 KB" in found["limits"].detail
 
     run(course())
 
@@ -60,7 +67,7 @@ def test_all_is_well_and_measured(tmp_path: Path) -> None:
 def test_an_unknown_name(tmp_path: Path) -> None:
     async def course() -> None:
         said = only(await examine("tls://no-such-host.invalid:4222", A), "name")
-        assert "no-such-host.invalid" in said.said
+        assert "no-such-host.invalid" in said.detail
 
     run(course())
 
@@ -75,11 +82,11 @@ def test_a_port_where_nothing_listens_and_one_that_is_silent(
 
     async def course() -> None:
         said = only(await examine(f"tls://127.0.0.1:{free_port()}", A), "port")
-        assert "nothing listens" in said.said
+        assert "nothing listens" in said.detail
         monkeypatch.setattr(asyncio, "open_connection", never)
         said = only(await examine("tls://127.0.0.1:4222", A), "port")
-        assert "firewall" in said.remedy
-        assert "127.0.0.1:4222" in said.remedy
+        assert "firewall" in str(said.remedy)
+        assert "127.0.0.1:4222" in str(said.remedy)
 
     run(course())
 
@@ -94,7 +101,7 @@ def test_a_server_that_speaks_no_tls(tmp_path: Path, monkeypatch: pytest.MonkeyP
         server = await asyncio.start_server(plain, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         said = only(await examine(f"tls://127.0.0.1:{port}", A), "certificate")
-        assert "does not speak TLS" in said.said
+        assert "does not speak TLS" in said.detail
         server.close()
 
     run(course())
@@ -124,21 +131,21 @@ def test_interception_is_told_from_the_rest(tmp_path: Path, monkeypatch: pytest.
         pinned = ours.certificate.decode()
         names = ["localhost"]
         said = only(await shows(certificates.new_server(scanner, names), tmp_path, pinned), "certificate")
-        assert "Virus Scanner Ltd" in said.said
-        assert "reads TLS" in said.remedy
+        assert "Virus Scanner Ltd" in said.detail
+        assert "reads TLS" in str(said.remedy)
         other = certificates.new_server(ours, ["hub.example.org"])
         said = only(await shows(other, tmp_path, pinned), "certificate")
-        assert "host name" in said.remedy.lower() or "hostname" in said.said.lower()
+        assert "host name" in str(said.remedy).lower() or "hostname" in said.detail.lower()
         said = only(await shows(certificates.new_server(ours, names, days=5), tmp_path, pinned), "expiry")
-        assert "atoll hub renew" in said.remedy
+        assert "atoll hub renew" in str(said.remedy)
         good = await shows(certificates.new_server(ours, names), tmp_path, pinned)
-        assert {one.level for one in good} == {"good"}
+        assert {one.state for one in good} == {"ok"}
         real = certificates.now
         for days, words in ((-40, "was valid until"), (40, "is valid from")):
             monkeypatch.setattr(certificates, "now", lambda days=days: real() + datetime.timedelta(days=days))
             made = certificates.new_server(ours, names, days=20)
             monkeypatch.setattr(certificates, "now", real)
-            assert words in only(await shows(made, tmp_path, pinned), "certificate").said
+            assert words in only(await shows(made, tmp_path, pinned), "certificate").detail
 
     run(course())
 
@@ -149,7 +156,7 @@ def test_a_site_that_the_hub_does_not_know(tmp_path: Path) -> None:
         admit(hub, (A,))
         async with running(hub):
             said = only(await examine(hub.settings.url, B, address(hub).ca), "login")
-            assert "revoked" in said.remedy
+            assert "revoked" in str(said.remedy)
 
     run(course())
 
@@ -167,11 +174,11 @@ def test_a_clock_that_is_wrong_and_a_hub_of_another_version(
         admit(hub, (A,))
         async with running(hub):
             found = by_check(await examine(hub.settings.url, A, address(hub).ca))
-        assert found["clock"].level == "warning"
-        assert "3600 s behind" in found["clock"].said
-        assert "NTP" in found["clock"].remedy
-        assert "9.7.0" in found["versions"].said
-        assert found["versions"].level == "warning"
+        assert found["clock"].state == "note"
+        assert "3600 s behind" in found["clock"].detail
+        assert "NTP" in str(found["clock"].remedy)
+        assert "9.7.0" in found["versions"].detail
+        assert found["versions"].state == "note"
 
     run(course())
 
@@ -182,8 +189,8 @@ def test_a_hub_that_takes_small_messages_only(tmp_path: Path) -> None:
         admit(hub, (A,))
         async with running(hub):
             said = only(await examine(hub.settings.url, A, address(hub).ca), "limits")
-            assert "64 KB" in said.said
-            assert "max_payload" in said.remedy
+            assert "64 KB" in said.detail
+            assert "max_payload" in str(said.remedy)
 
     run(course())
 
@@ -198,7 +205,7 @@ def test_a_hub_without_its_agent(tmp_path: Path) -> None:
         try:
             await asyncio.sleep(1)
             said = only(await examine(hub.settings.url, A, address(hub).ca), "agent")
-            assert "atoll hub up" in said.remedy
+            assert "atoll hub up" in str(said.remedy)
         finally:
             process.terminate()
             await process.wait()
@@ -207,7 +214,60 @@ def test_a_hub_without_its_agent(tmp_path: Path) -> None:
 
 
 def test_slow_ways_are_said() -> None:
-    assert doctor._delay(0.9).level == "warning"
-    assert doctor._delay(0.1).level == "good"
-    assert doctor._bandwidth(0.5).level == "warning"
-    assert doctor._bandwidth(50.0).level == "good"
+    assert doctor._delay(0.9).state == "note"
+    assert doctor._delay(0.1).state == "ok"
+    assert doctor._bandwidth(0.5).state == "note"
+    assert doctor._bandwidth(50.0).state == "ok"
+
+
+# ---- as the command shows it ----
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HubFolder, Site]]:
+    """A hub that runs, and a site that has joined it."""
+    folder = tmp_path_factory.mktemp("joined")
+    hub = make_hub(folder / "hub")
+    site = Site.make(folder / "site")
+    A.save(site.identity_file)
+    admit(hub, (A,))
+    site.set_hub(address(hub))
+    with in_background(running(hub)):
+        yield hub, site
+
+
+def test_the_command_looks_at_the_way_to_the_hub(joined: tuple[HubFolder, Site]) -> None:
+    folder = str(joined[1].folder)
+    found = {one["name"]: one for one in json.loads(atoll("doctor", "--json", "--site", folder).out)}
+    assert {"core library", "disk", "name", "port", "login", "clock", "bandwidth"} <= set(found)
+    assert found["login"]["state"] == "ok"
+    local = {one["name"] for one in json.loads(atoll("doctor", "--json", "--local", "--site", folder).out)}
+    assert "port" not in local
+    shown = atoll("doctor", "--site", folder).out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "the hub knows this site" in shown
+
+
+def test_the_command_looks_before_joining_and_uses_no_invitation_up(joined: tuple[HubFolder, Site]) -> None:
+    hub, _ = joined
+    invited = hubs.invite(hub, "south")
+    hubs.reload(hub)
+    found = {one["name"]: one for one in json.loads(atoll("doctor", "--json", "--hub", str(invited)).out)}
+    assert found["invitation"]["state"] == found["certificate"]["state"] == "ok"
+    assert "login" not in found
+    run(join_quietly(invited))  # it is still good
+    forged = replace(invited, authority="00" * 32, expires=int(time.time()) - 5)
+    ended = atoll("doctor", "--hub", str(forged))
+    assert ended.code == 7
+    words = " ".join(ended.out.split())
+    assert "it has expired" in words
+    assert "another authority than the hub's" in words
+
+
+async def join_quietly(invited: Invitation) -> None:
+    assert (await join(invited, B)).url == invited.url
+
+
+def test_a_folder_that_is_no_site_is_said_where_it_was_named(tmp_path: Path) -> None:
+    ended = atoll("doctor", "--site", str(tmp_path))
+    assert (ended.code, "is not a site yet" in ended.err) == (2, True)

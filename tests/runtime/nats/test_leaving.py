@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from tests.support.examples import Example, pppca, summation
 
 from atoll.errors import AtollError, Deadlock, PartyLeft, RunError
 from atoll.network import Network, Record
+from atoll.protocols import protocol_of
 from atoll.protocols.base import Learned
 from atoll.protocols.own import Own
 from atoll.runtime.nats import wire
-from atoll.runtime.nats.sending import Sending
+from atoll.runtime.nats.channel import Peer
+from atoll.runtime.nats.link import Link
+from atoll.runtime.nats.sending import Sending, Timing
 from atoll.study.model import Study
 
 GONE = "island-2"
@@ -57,11 +61,17 @@ def recoverable() -> Example:
 def test_a_sum_goes_on_without_one_that_dies_anywhere(tmp_path: Path) -> None:
     """At some points its input had arrived, at others not; never does the sum hang or come out wrong."""
     included = set()
-    for point in (5, 40, 70, 90, 110, 130, 150, 170):
+
+    def died_at(point: int) -> tuple[Lab, dict[str, BaseException]]:
         lab = Lab(recoverable(), tmp_path / str(point))
         lab.deadline = 2.0
         lab.dooms[GONE] = Doom(point)
-        errors = run_all(lab)
+        return lab, run_all(lab)
+
+    points = (5, 40, 70, 90, 110, 130, 150, 170)
+    with ThreadPoolExecutor(4) as several:  # they mostly wait
+        died = list(several.map(died_at, points))
+    for point, (lab, errors) in zip(points, died, strict=True):
         if GONE in lab.outcomes:
             continue  # it was done before
         assert set(errors) == {GONE}, (point, errors)
@@ -192,11 +202,13 @@ def test_a_deadlock_is_told_from_slowness(tmp_path: Path) -> None:
         await net.compute(time.sleep, 4)
         return await original(net, study, own, record)
 
-    lab = Lab(pppca(), tmp_path / "slow")
-    original = lab.protocol.roles["server"]
-    assert run_all(with_role(lab, "server", slow)) == {}
-    lab = with_role(Lab(pppca(), tmp_path / "deadlock"), "server", idle)
-    errors = run_all(lab)
+    original = protocol_of("pppca").roles["server"]
+    labs = [
+        with_role(Lab(pppca(), tmp_path / name), "server", role) for name, role in (("s", slow), ("d", idle))
+    ]
+    with ThreadPoolExecutor(2) as both:
+        slowly, errors = both.map(run_all, labs)
+    assert slowly == {}
     assert {type(error) for party, error in errors.items() if party.startswith("hospital")} == {Deadlock}
 
 
@@ -232,8 +244,9 @@ def test_a_contributor_promises_only_what_is_on_other_disks(tmp_path: Path) -> N
     cut = threading.Event()
 
     def alter(sender: str, to: str, topic: str, frame: bytes) -> bytes | None:
-        head = wire.Head._make(wire._HEADER.unpack_from(frame))
-        if head.kind == wire.DATA and to == far and head.seq == 2 and not cut.is_set():
+        opened = lab.wiretap.opener(to, frame)
+        head = opened[0] if opened else None
+        if head and head.kind == wire.DATA and to == far and head.seq == 2 and not cut.is_set():
             lost.append(frame)  # a backup
             return None
         return lab.wiretap(sender, to, topic, frame)
@@ -253,3 +266,25 @@ def test_a_contributor_promises_only_what_is_on_other_disks(tmp_path: Path) -> N
     assert lost
     assert promises == [1]  # of the one whose own backups all arrived
     assert np.allclose(total_of(lab), EVERYBODY, atol=1e-6)
+
+
+def test_a_party_that_died_counts_as_waiting_only_if_it_says_so_again() -> None:
+    """Its last word may be older than what reached it afterwards."""
+    failed: list[BaseException] = []
+    peer = Peer(1, "south", "", [0], [1])
+    peer.waits = True
+    link = SimpleNamespace(
+        state=SimpleNamespace(peers={1: peer}),
+        roles_wait=lambda: True,
+        circle=SimpleNamespace(whole=True, is_chair=False),
+        timing=Timing(beat=2.0),
+        done=False,
+        _quiet_since=0.0,
+        _fail=lambda error, **_: failed.append(error),
+    )
+    for now in range(100, 160):
+        Link._look_for_deadlock(link, float(now))  # type: ignore[arg-type]
+    assert failed == []
+    peer.said = 150.0
+    Link._look_for_deadlock(link, 160.0)  # type: ignore[arg-type]
+    assert [type(error) for error in failed] == [Deadlock]

@@ -78,7 +78,10 @@ def test_a_study_between_processes_gives_what_one_process_gives(machine: OneMach
     assert "Reason given: a test" in review
     assert "Who learns what" in review
     for folder in at.values():
-        assert not (folder.path / "key.bin").exists()  # an ended run cannot start again
+        # An ended run cannot start again, and its journal cannot be read.
+        until(lambda folder=folder: not folder.has_key, "the run's key stays")
+        assert sorted(path.name for path in folder.journal.iterdir()) == ["lock", "tombstone"]
+        assert json.loads((folder.journal / "tombstone").read_text())["ended"] == "finished"
         assert not (folder.path.stat().st_mode & 0o077)
         assert not (folder.receipt.stat().st_mode & 0o077)
 
@@ -138,7 +141,7 @@ def test_a_silent_partner_is_named_within_the_deadline_everywhere(machine: OneMa
     """One dies for good in the middle of a run."""
     study = study_of(machine, ISLANDS, name="silent")
     with office(machine):
-        run = submit.submit(machine.sites[OFFICE], study, "", deadline=30).name
+        run = submit.submit(machine.sites[OFFICE], study, "", deadline=12).name
         for name in ISLANDS:
             decide(machine, name, run)
         at = folders(machine, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import threading
 import time
@@ -11,15 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.crashes import FAST, LOSSES, Crash, Doom, Lab, crash_at, watch_disks
+from tests.support.crashes import FAST, LOSSES, SLOW_DISK, Crash, Doom, Lab, crash_at, watch_disks
 from tests.support.examples import EXAMPLES, summation
 
 from atoll.data.island import Island
 from atoll.errors import PartyDoubled, ResumeRefused
 from atoll.protocols.own import Own
+from atoll.runtime import entries as kinds
 from atoll.runtime import journal as j
 from atoll.runtime.nats import wire
 from atoll.runtime.nats.carrier import MemoryHub
+from atoll.runtime.nats.channel import Arrival, Incoming, Payload
+from atoll.runtime.nats.hearing import _local_head
+from atoll.runtime.nats.party import header_of
+from atoll.runtime.nats.state import RunState
 
 VICTIM = "island-1"
 
@@ -53,6 +59,44 @@ def test_a_crash_changes_nothing(name: str, loss: str, tmp_path: Path) -> None:
         assert lab.outcomes[party].starts == 2
 
 
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("point", [32, 44, 48])
+def test_a_power_failure_before_the_bytes_were_on_disk(point: int, tmp_path: Path) -> None:
+    """The inbox knows of messages whose bytes are lost; they come again, once, and are found ever after."""
+    again, loss = (40, 50, 60), LOSSES["the power failed"]
+    example = EXAMPLES["summation-lattice"]()
+    lab = crash_at(example, tmp_path, VICTIM, point, loss, again=again, timing=SLOW_DISK)
+    assert lab.crashes[VICTIM] == 1 + len(again)
+    assert np.allclose(total_of(lab), TOTAL, atol=1e-6)
+
+
+def test_bytes_that_came_again_are_found_by_the_next_start(tmp_path: Path) -> None:
+    """They were acknowledged, so nobody else has them any more."""
+    lab = Lab(summation(), tmp_path)
+    start, data = lab.starts[VICTIM], b"of island-0"
+    header = header_of(start, lab.own[VICTIM])
+
+    def opened() -> tuple[j.Journal, Incoming]:
+        journal = j.Journal(tmp_path / "j", start.journal_key, header, durable=False)
+        return journal, RunState(start, journal).lane_into(0, 1)
+
+    payload = Payload(data, hashlib.sha256(data).digest(), depth=1, lsn=0)
+    head = _local_head((0, 1), 1, payload)
+    journal, lane = opened()
+    assert len(lane.take(head, data, journal)) == 1
+    journal.close()
+    (tmp_path / "j" / "bulk").write_bytes(b"")
+    journal, lane = opened()
+    assert (lane.got, len(lane.digests)) == (0, 1)
+    assert lane.take(head, data, journal) == []  # its place in the inbox is filled, and no new one made
+    assert not lane.hollow
+    journal.sync_bulk()
+    journal.close()
+    journal, lane = opened()
+    assert (lane.got, len(lane.digests)) == (1, 1)
+    journal.close()
+
+
 # ---- an old journal ----
 
 
@@ -61,12 +105,10 @@ def boundaries(folder: Path) -> list[int]:
     return [end for end, _, _ in j._whole((folder / "small").read_bytes())]
 
 
-def known(folder: Path, lab: Lab) -> tuple[int, list[j.Entry]]:
+def known(folder: Path, lab: Lab) -> tuple[int, list[kinds.Entry]]:
     """How many starts a journal knows, and its entries."""
     copy = folder.with_name("looked-at")
     shutil.copytree(folder, copy)
-    from atoll.runtime.nats.party import header_of
-
     start = lab.starts[VICTIM]
     journal = j.Journal(copy, start.journal_key, header_of(start, lab.own[VICTIM]), durable=False)
     journal.close()
@@ -118,7 +160,7 @@ def try_older(lab: Lab, tmp_path: Path) -> int:
         shutil.copytree(whole, old)
         (old / "small").write_bytes((whole / "small").read_bytes()[:size])
         _, entries = known(old, lab)
-        sent = sum(isinstance(entry, j.Sent) for entry in entries)
+        sent = sum(isinstance(entry, kinds.Sent) for entry in entries)
         seen = sum(
             lab.starts[VICTIM].study.addresses()[key[0]].party == VICTIM for key in lab.wiretap.digests
         )
@@ -305,3 +347,19 @@ def test_the_points_are_where_a_crash_would_matter(tmp_path: Path) -> None:
         assert {"append", "sync", "synced", "publish", "post", "ack"} <= set(doom.passed), party
     assert any(head for head in lab.wiretap.digests)
     assert wire.DATA == 1
+
+
+def test_a_message_whose_bytes_come_again_is_not_a_new_one(tmp_path: Path) -> None:
+    """Its place in the inbox outlived the crash, its bytes did not: its sender's copy fills the place."""
+    journal = j.Journal(tmp_path, bytes(32), kinds.Header(1, b"", "", "", "", {}), durable=False)
+    lane = Incoming((0, 1))
+    payload = b"what was lost"
+    digest = hashlib.sha256(payload).digest()
+    lane.digests.append(digest)
+    lane.hollow[1] = lost = Arrival(0, 1, digest, 1, (), hollow=True)
+    head = wire.Head(wire.DATA, 0, 1, 1, 0, len(payload), 1, digest)
+    assert lane.wants(head)
+    assert lane.take(head, payload, journal) == []
+    assert (lost.hollow, lost.data, lane.got, lane.hollow) == (False, payload, 1, {})
+    assert not lane.wants(head)
+    journal.close()

@@ -11,6 +11,7 @@ import pytest
 
 from atoll.crypto.identity import Identity
 from atoll.errors import ParameterError, RunError, StudyError
+from atoll.runtime.nats import kept
 from atoll.runtime.nats import site as sites
 from atoll.runtime.nats.site import HubAddress, Site, read_data_sets
 
@@ -42,7 +43,7 @@ def test_a_newer_format_is_refused_and_an_older_one_migrated(
 ) -> None:
     made = Site.make(tmp_path / "site")
     (made.folder / "site.json").write_text('{"atoll_site": 3}')
-    with pytest.raises(ParameterError, match="has format 3, this version of Atoll reads up to 1"):
+    with pytest.raises(ParameterError, match="has format 3, this version of Atoll reads up to 2"):
         Site(made.folder)
     done: list[int] = []
     monkeypatch.setattr(sites, "FORMAT", 5)
@@ -53,6 +54,37 @@ def test_a_newer_format_is_refused_and_an_older_one_migrated(
     (made.folder / "site.json").write_text("{")
     with pytest.raises(ParameterError, match="is damaged"):
         Site(made.folder)
+
+
+def test_a_site_of_format_1_has_its_shares_sealed(tmp_path: Path) -> None:
+    made = Site.make(tmp_path / "site")
+    key = Identity.new()
+    key.save(made.identity_file)
+    folder = made.kept / "0123456789abcdef"
+    folder.mkdir()
+    (folder / "provider").write_bytes(b"a share of session 7")
+    (made.folder / "site.json").write_text('{"atoll_site": 1}')
+    Site(made.folder)
+    assert [path.name for path in folder.iterdir()] == ["provider.sealed"]
+    assert b"session" not in (folder / "provider.sealed").read_bytes()
+    assert kept.find(made.kept, key, b"session 7") == {"provider": b"a share of session 7"}
+    assert (made.folder / "site.json").read_bytes() == b'{"atoll_site":2}'
+
+
+def test_kept_shares_open_with_the_site_s_keys_alone(tmp_path: Path) -> None:
+    made, key, other = Site.make(tmp_path / "site"), Identity.new(), Identity.new()
+    kept.keep(made.kept, key.public, "one", "provider", b"share of session 1")
+    kept.keep(made.kept, key.public, "two", "provider", b"share of session 2")
+    assert kept.find(made.kept, key, b"session 2") == {"provider": b"share of session 2"}
+    for wrong, session in ((other, b"session 2"), (key, b"session 3")):
+        with pytest.raises(ParameterError, match="kept no share"):
+            kept.find(made.kept, wrong, session)
+    kept.reseal(made.kept, key, other.public)
+    assert kept.find(made.kept, other, b"session 1") == {"provider": b"share of session 1"}
+    # A share that was moved to another run does not pass for one of that run.
+    (made.kept / "one" / "provider.sealed").replace(made.kept / "two" / "provider.sealed")
+    with pytest.raises(ParameterError, match="kept no share"):
+        kept.find(made.kept, other, b"session 1")
 
 
 def test_one_node_at_a_time_also_across_processes(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_a_site_behind_a_proxy_joins_and_talks(tmp_path: Path, monkeypatch: pyte
                 await a.publish(A.fingerprint, "run1", b"through the proxy")
                 assert (await take(a, "run1", 1))[0].frame == b"through the proxy"
             found = await examine(way.url, A, way.ca)
-            assert {one.level for one in found} == {"good"}, found
-            assert all("pass word" not in one.said and "pass%20word" not in one.said for one in found)
+            assert {one.state for one in found} == {"ok"}, found
+            assert all("pass word" not in one.detail and "pass%20word" not in one.detail for one in found)
         assert seen
         assert all(one.startswith(f"CONNECT hub.example:{hub.settings.port} ".encode()) for one in seen)
 
@@ -96,9 +96,9 @@ def test_a_proxy_that_refuses_is_named_without_its_password(monkeypatch: pytest.
                 await NatsCarrier("tls://hub.example:4222", A, patience=0).connect()
             assert "hidden" not in str(caught.value)
             found = await examine("tls://hub.example:4222", A)
-            assert found[-1].level == "bad"
-            assert "443" in found[-1].remedy
-            assert "hidden" not in found[-1].said
+            assert found[-1].state == "problem"
+            assert "443" in str(found[-1].remedy)
+            assert "hidden" not in found[-1].detail
 
     run(course())
 

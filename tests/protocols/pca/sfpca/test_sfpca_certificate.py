@@ -65,7 +65,7 @@ THETA = np.array([0.4, 0.2, 0.1, 0.05, 0.02, 0.01])
 
 
 def public(**changes: int | str) -> PublicTerms:
-    return PublicTerms(100, 3, 24, 3, "default")._replace(**changes)
+    return PublicTerms(100, 3, 24, 3, -28.89)._replace(**changes)
 
 
 def test_the_rest_of_the_spectrum_is_bounded_whatever_became_of_trailing_rows() -> None:

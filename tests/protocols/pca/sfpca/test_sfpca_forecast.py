@@ -145,7 +145,7 @@ def test_a_measured_table_is_preferred_and_a_broken_one_refused(
     mine = msgspec.structs.replace(rates.shipped(), cores=7, origin="measured")
     path = rates.store(mine)
     assert rates.current() == mine
-    path.write_text('{"version": 2, "tables": {"avx2": 7}}')
+    path.write_text(f'{{"version": {rates.VERSION}, "tables": {{"avx2": 7}}}}')
     with pytest.raises(DataError, match="not a table"):
         rates.current()
 
@@ -268,21 +268,26 @@ def test_calibration_measures_and_shows_every_step(measured: tuple[rates.Rates, 
 
 @pytest.mark.parametrize("recipe", ["direct", "strict"])
 def test_processor_time_is_predicted(measured: tuple[rates.Rates, str], recipe: str) -> None:
-    """Within a factor of three, because other work may run on the machine meanwhile."""
+    """Within a factor of three. Other work on the machine only adds time: the least of some runs counts."""
     example = sfpca(recipe=recipe)
-    engine = LocalEngine(one_at_a_time=True)
-    costs = [run_study(example.study, example.own, engine=engine).result.transcript for _ in range(2)]
-    providers = [
-        min(cost.roles[role].cpu_seconds for cost in costs)
-        for role in costs[0].roles
-        if role.endswith("/provider")
-    ]
-    hub = min(cost.of("coordinator/coordinator").cpu_seconds for cost in costs)
     rows = [island.n_rows for island in example.islands.values()]
     costing = Costing(measured[0], Effort(len(rows)))
     planned(example.study, {"strict": "default"}.get(recipe, recipe), Shape(rows, 4, 2), costing)
-    assert max(providers) / 3 < costing.effort.providers.max() < 3 * max(providers)
-    assert hub / 3 < costing.effort.coordinator_seconds < 3 * hub
+    provider = coordinator = float("inf")
+    for _ in range(6):
+        roles = run_study(
+            example.study, example.own, engine=LocalEngine(one_at_a_time=True)
+        ).result.transcript.roles
+        busiest = max(cost.cpu_seconds for role, cost in roles.items() if role.endswith("/provider"))
+        provider = min(provider, busiest)
+        coordinator = min(coordinator, roles["coordinator/coordinator"].cpu_seconds)
+        if (
+            provider < 3 * costing.effort.providers.max()
+            and coordinator < 3 * costing.effort.coordinator_seconds
+        ):
+            break
+    assert provider / 3 < costing.effort.providers.max() < 3 * provider
+    assert coordinator / 3 < costing.effort.coordinator_seconds < 3 * coordinator
 
 
 @pytest.mark.parametrize("name", ["sfpca-scores", "sfpca-columns"])

@@ -110,7 +110,7 @@ def test_the_prediction_for_a_large_study_takes_no_time() -> None:
     study = sfpca(n_components=5, bounds=255.0).study
     expected = expect(study, 717)
     assert 2e8 < expected.bytes_per_provider < 4e8
-    assert 250 < expected.rounds < 350
+    assert 200 < expected.rounds <= 284  # 38 fewer than when each step waited for the one before
 
 
 @pytest.mark.parametrize("recipe", ["direct", "default", "accurate"])
@@ -126,7 +126,8 @@ def test_rotations_cost_a_provider_the_logarithm_of_their_number() -> None:
     sent = []
     for count in (2, 4, 16):
         machine = Counted([f"p{i}" for i in range(count)])
-        asyncio.run(joint_rotation(machine, Inputs(100, 8, machine.providers, "nobody", None, None), 8))
+        inputs = Inputs(100, 8, machine.providers, "nobody", None, None)
+        asyncio.run(machine.finished(machine.beside(joint_rotation(machine, inputs, 8))))
         sent.append(machine.provider_bytes)
     assert sent[1] < 2.2 * sent[0]
     assert sent[2] < 4.4 * sent[0]
@@ -265,7 +266,7 @@ def test_the_rounds_in_the_documentation_are_the_planners(
     assert documented(page, row, "rounds") == str(forecast(study, Circumstances(columns, each))[0].rounds)
 
 
-@pytest.mark.parametrize(("islands", "rounds"), [(2, 312), (3, 317)])
+@pytest.mark.parametrize(("islands", "rounds"), [(2, 282), (3, 282)])
 def test_rounds_of_a_strict_run_of_sixty_columns_are_exact(islands: int, rounds: int) -> None:
     """Carriers wait for their masked totals; a planner that forgot it, or waited twice, would be off here."""
     table = np.random.default_rng(3).normal(size=(600, 60)) * np.geomspace(1, 0.1, 60)

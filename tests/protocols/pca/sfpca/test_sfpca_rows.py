@@ -120,7 +120,7 @@ def test_the_rounding_term_covers_what_rounding_of_rows_does() -> None:
     rounded = np.linalg.svd(B + E - E.mean(axis=0), full_matrices=False)
     k, theta = 2, exact[1] ** 2
     moved = sum(1 - (exact[2][i] @ rounded[2][i]) ** 2 for i in range(k))
-    public = PublicTerms(400, 2, 10, 3, "default", row_error=np.sqrt(X.size) * grid / 2)
+    public = PublicTerms(400, 2, 10, 3, -28.89, row_error=np.sqrt(X.size) * grid / 2)
     assert 0 < moved < rounding(theta[:20], float(theta[12]), k, public)
 
 
@@ -143,7 +143,9 @@ def test_encrypted_rows_equal_plain_pca_with_an_island_of_one_row() -> None:
     with pytest.warns(PrivacyWarning, match="fewer than"):
         found = atoll.PCA(2, protocol="sfpca", bounds=float(np.abs(X).max())).fit(blocks)
     exact = PCA(2).fit(X)
-    assert np.abs(np.sum(found.components_ * exact.components_, axis=1)).min() > 1 - 1e-8
+    assert (
+        np.abs(np.sum(found.components_ * exact.components_, axis=1)).min() > 1 - 1e-7
+    )  # 26 digits are released
     np.testing.assert_allclose(found.explained_variance_, exact.explained_variance_, rtol=1e-6)
 
 

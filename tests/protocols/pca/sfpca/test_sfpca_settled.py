@@ -44,7 +44,9 @@ def test_up_to_128_columns_the_faster_recipe_is_taken() -> None:
     assert decide(near, 1000, 42).recipes == ("direct",)
 
 
-def test_the_choice_is_what_the_forecast_says() -> None:
+def test_the_choice_is_what_the_forecast_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the path whose table all parties decide by, whatever this processor has."""
+    monkeypatch.setattr(rates, "vector_path", lambda: rates.reference().path)
     near = resolve(ten_islands(links=NEAR))
     limit = near.read_parameters(SFPCAParameters).direct_limit
     for columns, direct_wins in ((limit, True), (limit + 8, False)):
@@ -69,7 +71,11 @@ def test_the_choice_is_part_of_the_digest_and_of_no_machine(
     rates.store(msgspec.structs.replace(slow, python=python, cores=64))
     _faster_up_to.cache_clear()
     assert resolve(sfpca().study).digest == study.digest
+    table = rates.reference()
     monkeypatch.setattr(rates, "vector_path", lambda: "scalar")
+    assert rates.shipped().path == "scalar"
+    assert rates.reference() == table
+    assert table.path == "avx2"
     _faster_up_to.cache_clear()
     assert resolve(sfpca().study).digest == study.digest
 
@@ -124,7 +130,7 @@ def test_the_review_says_what_is_opened_and_why() -> None:
     ("parameters", "columns", "said"),
     [
         ({}, 60, "direct, because up to 128 columns the study takes it, as the faster one on links of 20 ms"),
-        ({}, 20, "direct, because it opens all 20 eigenvalues where strict would open 20, and is exact"),
+        ({}, 20, "direct, because it is exact, and opens what strict would open as well: all 20 eigen"),
         ({}, 200, "strict (default policy), because it opens 26 numbers of the spectrum where direct"),
         ({"spectrum": "ritz"}, 60, "which spectrum = 'ritz' forbids"),
         ({"direct_up_to": 50}, 60, "20 ms and 1,000 Mbit/s the study takes direct up to 50 columns"),

@@ -1,0 +1,84 @@
+"""Attacks on one product of a round in which others travel beside it.
+
+Whatever is wrong with one of them, no decryption share of any leaves: providers compare all of a round first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.attacks import test_variants_sfpca as variants
+from tests.attacks.test_sfpca_coordinator import honest, run, tables
+from tests.support.sfpca_runs import direct, encrypted, strict
+
+from atoll.errors import MessageError
+from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
+from atoll.secret_matrices import messages as mm
+from atoll.secret_matrices import roles
+
+late = variants.late
+"""The form that compared before openings alone."""
+
+
+class DroppedAtOnce(variants.Dropped):
+    """Of the covariance too. A rotation, of one part, travels beside it and is as it should be."""
+
+    honest_in = ()
+
+
+def test_a_part_left_out_was_found_out_after_two_decryption_shares(
+    late: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error, tap = run(honest, monkeypatch, DroppedAtOnce)
+    assert isinstance(error, MessageError)
+    assert tap.count(mm.MaskedShare) >= 2
+
+
+def test_a_part_left_out_keeps_back_the_shares_of_what_travels_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error, tap = run(honest, monkeypatch, DroppedAtOnce)
+    assert isinstance(error, MessageError)
+    assert "not that of the providers' parts" in str(error)
+    assert tap.count(mm.ProductPart) > 0
+    assert tap.count(mm.MaskedShare) == tap.count(mm.OpenedShare) == 0
+
+
+def test_a_wrong_sum_among_four_of_five_ends_the_run_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One round later: what the first was compared for has left, and nothing of the second."""
+    left, tap = variants.other_rotation(monkeypatch, 4)
+    assert {name: len(steps) for name, steps in left.items()} == {"covariance of 5": 1, "rotation of 2": 2}
+    assert tap.count(mm.OpenedShare) == 1
+
+
+@pytest.mark.parametrize("policy", [None, "fast", "opened-sketch"])
+def test_nothing_that_came_is_uncompared_when_a_share_leaves(
+    policy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In no round of a recipe, however many products travel in it beside each other."""
+    rounds: set[int] = set()
+    left: set[type] = set()
+
+    class Strict(roles.Provider):
+        async def _one_round(self, jobs: Any) -> Any:
+            rounds.add(len(jobs))
+            return await super()._one_round(jobs)
+
+        async def _send(self, message: Any) -> None:
+            if isinstance(message, mm.MaskedShare | mm.OpenedShare):
+                assert self.checks is not None
+                assert [*self.checks.accounts, *self._settled] == []
+                assert not self._news
+                left.add(type(message))
+            await super()._send(message)
+
+    async def program(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
+        if policy is None:
+            return await direct(machine, inputs, 1, receivers)
+        return await strict(machine, inputs, 1, receivers, POLICIES[policy])
+
+    monkeypatch.setattr(roles, "Provider", Strict)
+    encrypted(program, tables(5))
+    assert left == {mm.MaskedShare, mm.OpenedShare}
+    assert max(rounds) >= 3

@@ -1,0 +1,31 @@
+"""What only parties can do with frames: open them. For tests that look at everything on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from atoll.errors import MessageError
+from atoll.runtime.nats import wire
+from atoll.runtime.nats.keys import RunKeys
+from atoll.runtime.nats.starts import RunStart
+
+
+class Opener:
+    """Opens every frame of one run, with the keys of all its parties."""
+
+    def __init__(self, starts: Mapping[str, RunStart]) -> None:
+        self._starts = starts
+        one = next(iter(starts.values()))
+        self.run = one.run_id[:16]
+        self._parties = [party.name for party in one.study.parties]
+        self._by_key = {one.fingerprint(name): name for name in self._parties}
+        self._keys = {name: RunKeys(start) for name, start in starts.items()}
+
+    def __call__(self, to: str, frame: bytes) -> tuple[wire.Head, memoryview] | None:
+        """Head and body of a frame on its way to a fingerprint; None for what no party of the run sealed."""
+        try:
+            cover = wire.read_cover(frame, self.run)
+            cipher = self._keys[self._by_key[to]].receiving(self._parties[cover.party], cover.boot)
+            return wire.unseal(cipher, cover, frame)
+        except (MessageError, KeyError, IndexError):
+            return None

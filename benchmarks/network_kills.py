@@ -3,10 +3,10 @@
     python -m benchmarks.network_kills --kills 1000 --seed 1
     python -m benchmarks.network_kills --only summation-shares --kills 5
 
-Sites and hub are processes on this machine; each site's node takes part in one study after another. While
+Sites and hub are processes on this machine; each site's node takes part in several studies at a time. While
 a study runs, a random one of its workers dies every now and then, at times a whole node, the hub, or the hub
-with its storage. Every run must complete, all receipts must tell the same story, and whoever listens at the
-hub must never see two payloads under one message id.
+with its storage. Every run must complete, all receipts must tell the same story, every ledger must have one
+release for each run, and whoever listens at the hub must never see two payloads under one message id.
 """
 
 from __future__ import annotations
@@ -18,33 +18,42 @@ import os
 import random
 import shutil
 import signal
-import struct
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from msgspec import structs
-from tests.support.examples import EXAMPLES, Example
+from tests.support.examples import EXAMPLES, Example, same
+from tests.support.nursery import ForkedMachine
+from tests.support.opening import Opener
 
 from atoll.cli.one_machine import OneMachine, send_signal, worker_pid
+from atoll.data.island import as_islands
 from atoll.errors import AtollError
 from atoll.privacy.ledger import Ledger
-from atoll.protocols import resolve
-from atoll.protocols.own import Own
+from atoll.protocols import Learned, protocol_of, resolve
+from atoll.protocols.own import Own, owned
+from atoll.runtime.execute import joined
+from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.nats import hub as hubs
-from atoll.runtime.nats import submit, wire
+from atoll.runtime.nats import kept, submit, wire
 from atoll.runtime.nats.receipts import contradictions, read_receipt
 from atoll.runtime.nats.requests import Request
 from atoll.runtime.nats.runs import RunFolder
+from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.result import load_result
+from atoll.study.address import Address
 from atoll.study.model import Study
 
-WAIT = 900.0
+WAIT = 7200.0
+"""Seconds; a machine on which others work may stand still for minutes."""
 DEADLINE = 600.0
 
 
@@ -57,20 +66,26 @@ class Tally:
     doubled: list[str] = field(default_factory=list)
     frames: int = 0
     contradictions: list[str] = field(default_factory=list)
+    booked: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Finished runs by site and data set."""
+    misbooked: list[str] = field(default_factory=list)
+    finished: int = 0
 
     @property
     def good(self) -> bool:
         finished = all(phase == "finished" for phase in self.runs.values())
-        return finished and not self.doubled and not self.contradictions
+        return finished and not (self.doubled or self.contradictions or self.misbooked)
 
 
 class Listener(threading.Thread):
-    """Whoever has the hub: sees every frame, and notes which payload each message id has."""
+    """Sees every frame at the hub and, with the keys of all parties, notes which payload a message id has."""
 
     def __init__(self, machine: OneMachine, tally: Tally) -> None:
         super().__init__(daemon=True)
         self._machine, self._tally = machine, tally
         self._seen: dict[tuple[Any, ...], bytes] = {}
+        self._openers: dict[bytes, Opener] = {}
+        self._early: list[tuple[str, bytes]] = []
         self.over = threading.Event()
 
     def run(self) -> None:
@@ -90,7 +105,7 @@ class Listener(threading.Thread):
         try:
 
             async def note(message: Any) -> None:
-                self.note(message.data)
+                self.note(message.subject.split(".")[2], message.data)
 
             await client.subscribe("a.in.>", cb=note)
             while not (self.over.is_set() or gone.is_set()):
@@ -98,22 +113,28 @@ class Listener(threading.Thread):
         finally:
             await client.close()
 
-    def note(self, frame: bytes) -> None:
-        try:
-            head = wire.Head._make(struct.unpack_from(wire._HEADER.format, frame))
-        except struct.error:
+    def know(self, starts: dict[str, RunStart]) -> None:
+        """The keys of a run that begins; frames that came before are looked at now."""
+        opener = Opener(starts)
+        self._openers[opener.run] = opener
+        early, self._early = self._early, []
+        for to, frame in early:
+            self.note(to, frame)
+
+    def note(self, to: str, frame: bytes) -> None:
+        run = frame[1:17]
+        if run not in self._openers:
+            self._early.append((to, frame))
             return
-        if (
-            head.version != wire.VERSION
-            or head.kind != wire.DATA
-            or len(frame) != wire.OVERHEAD + head.length
-        ):
-            return  # a control message
+        opened = self._openers[run](to, frame)
+        if opened is None or opened[0].kind not in (wire.DATA, wire.SHARED):
+            return
+        head = opened[0]
         self._tally.frames += 1
-        key = (head.run, head.sender, head.to, head.seq)
+        key = (run, head.sender, head.to, head.seq)
         known = self._seen.setdefault(key, head.digest)
         if known != head.digest:
-            self._tally.doubled.append(f"run {head.run.hex()} {head.sender}->{head.to} message {head.seq}")
+            self._tally.doubled.append(f"run {run.hex()} {head.sender}->{head.to} message {head.seq}")
 
 
 class Campaign:
@@ -122,7 +143,12 @@ class Campaign:
     def __init__(self, machine: OneMachine, names: list[str], seed: int) -> None:
         self.machine = machine
         self.tally = Tally()
+        self.listener = Listener(machine, self.tally)
         self.draw = random.Random(seed)
+        self._learned: dict[str, Mapping[Address, Learned]] = {}
+        self._files: dict[str, dict[str, str]] = {}
+        self._calm = threading.RLock()
+        """Held while a study is handed in, and while a node or the hub is down: one of the two at a time."""
         self.examples: dict[str, Example] = {name: EXAMPLES[name]() for name in names}
         most = max(len(example.study.parties) for example in self.examples.values())
         self.sites = [f"site-{i}" for i in range(most)]
@@ -145,21 +171,18 @@ class Campaign:
     def _write_tables(self, name: str, example: Example, tables: dict[str, list[str]]) -> None:
         for party, site in zip(example.study.parties, self.sites, strict=False):
             for role, share in example.own.get(party.name, Own()).kept.items():
-                folder = self.machine.sites[site].kept / name
-                folder.mkdir(mode=0o700, exist_ok=True)
-                (folder / role).write_bytes(share)
+                at = self.machine.sites[site]
+                kept.keep(at.kept, at.identity().public, name, role, share)
             island = example.islands.get(party.name)
             if island is None:
                 continue
-            data = island._table
-            path = (
-                self.machine.folder
-                / f"{site}-{name}.{'parquet' if isinstance(data, pd.DataFrame) else 'npz'}"
-            )
-            if isinstance(data, pd.DataFrame):
-                data.to_parquet(path, index=False)
+            frame = island.frame() if island.named else None
+            path = self.machine.folder / f"{site}-{name}.{'npz' if frame is None else 'parquet'}"
+            if frame is None:
+                np.savez(path, X=island.frame().to_numpy())
             else:
-                np.savez(path, X=data)
+                frame.to_parquet(path, index=False)
+            self._files.setdefault(name, {})[party.name] = str(path)
             capacity = f"capacity = {island.capacity}\n" if island.capacity else ""
             entry = f'["{name}"]\npath = "{path}"\nidentity = "{name}"\n{capacity}'
             tables[site].append(entry)
@@ -178,50 +201,98 @@ class Campaign:
         study = self.studies[name]
         sites = self.sites[: len(study.parties)]
         first = self.machine.sites[sites[0]]
-        run = submit.submit(
-            first, study, "a campaign", deadline=DEADLINE, data_set=self._data_set(name, 0)
-        ).name
+        with self._calm:
+            data_set = self._data_set(name, 0)
+            run = submit.submit(
+                first, study, "a campaign", deadline=DEADLINE, data_set=data_set, patience=WAIT
+            ).name
         folders = [RunFolder(self.machine.sites[site], run) for site in sites]
         for place, folder in enumerate(folders[1:], 1):
             _until(folder.review.exists)
             data_set = self._data_set(name, place)
-            submit.asked(folder.site, Request(does="approve", run=run, data_set=data_set), 300)
+            with self._calm:
+                submit.asked(folder.site, Request(does="approve", run=run, data_set=data_set), WAIT)
+        _until(lambda: all(len(one.given(one.proposed())) == len(sites) for one in folders))
+        starts = [folder.start(folder.site.identity()) for folder in folders]
+        self.listener.know({start.me: start for start in starts})
         self._kill_some(sites, folders, kills)
         for folder in folders:
             state = submit.wait(folder, WAIT)
             if state.phase != "finished":
                 self.tally.runs[name] = f"{state.phase} at {folder.site.folder.name}: {state.words}"
                 return
-        self.tally.runs[name] = "finished"
+        self.tally.runs.setdefault(name, "finished")
+        self.tally.finished += 1
+        self.tally.booked.update(
+            (site, name) for place, site in enumerate(sites) if self._data_set(name, place)
+        )
+        self._check_results(name, folders)
         self.tally.contradictions += contradictions([read_receipt(folder.receipt) for folder in folders])
+
+    def _check_results(self, name: str, folders: list[RunFolder]) -> None:
+        """Each party has what is released to it and nothing else; where nothing is drawn, to the last bit."""
+        study = self.studies[name]
+        if name not in self._learned and self.examples[name].is_exact:
+            own = owned(as_islands(self._files[name]))
+            self._learned[name] = LocalEngine().run(protocol_of(study.protocol), study, own).learned
+        for party, folder in zip(study.parties, folders, strict=True):
+            due = joined({a: o for a, o in self._learned.get(name, {}).items() if a.party == party.name})
+            found = dict(load_result(folder.result).outputs) if folder.result.exists() else {}
+            released = {
+                o
+                for o in study.release
+                if o != "encrypted" and any(a.party == party.name for a in study.receivers(o))
+            }
+            if (name in self._learned and not same(due, found)) or (released and not found):
+                self.tally.contradictions.append(f"{name}: {party.name} has another result")
 
     def _kill_some(self, sites: list[str], folders: list[RunFolder], kills: int) -> None:
         """So many, while the run goes on; between two of them there is time to get further."""
-        before = sum(self.tally.kills.values())
         until = time.monotonic() + WAIT
-        while sum(self.tally.kills.values()) < before + kills and time.monotonic() < until:
-            time.sleep(self.draw.expovariate(1.0))
+        while kills and time.monotonic() < until:
+            time.sleep(self.draw.expovariate(4.0))
             if all(folder.end() is not None for folder in folders):
                 return
-            self._kill_one(sites, folders)
+            kills -= self._kill_one(sites, folders)
 
     def _data_set(self, name: str, place: int) -> str | None:
         party = self.examples[name].study.parties[place].name
         return name if party in self.examples[name].islands else None
 
-    def _kill_one(self, sites: list[str], folders: list[RunFolder]) -> None:
+    def _kill_one(self, sites: list[str], folders: list[RunFolder]) -> bool:
+        """Whether there was something to kill."""
         chance = self.draw.random()
-        if chance < 0.12:
-            self._kill_hub(wiped=chance < 0.04)
-        elif chance < 0.25:
+        if chance < 0.13:
+            with self._calm:
+                self._kill_hub(wiped=chance < 0.045)
+        elif chance < 0.24:
             site = self.draw.choice(sites)
-            self.machine.kill(site)
-            self.machine.start_node_again(site)
+            with self._calm:
+                self.machine.kill(site)
+                self.machine.start_node_again(site)
+                _until(self.machine.sites[site].node_runs)
             self.tally.kills["node"] += 1
         else:
-            pid = worker_pid(self.draw.choice(folders))
-            if pid is not None and _is_worker(pid) and send_signal(pid, signal.SIGKILL):
-                self.tally.kills["worker"] += 1
+            folder = self.draw.choice(folders)
+            pid = worker_pid(folder)
+            if pid is None or not _is_worker(pid, folder) or not send_signal(pid, signal.SIGKILL):
+                return False
+            self.tally.kills["worker"] += 1
+        return True
+
+    def check_ledgers(self) -> None:
+        """One release for each finished run, and nothing held back for one that is over."""
+        for site in self.sites:
+            path = self.machine.sites[site].ledger
+            if not path.exists():
+                continue
+            with Ledger(path) as ledger:
+                for name in self.examples:
+                    found = ledger.debits(name)
+                    releases = {debit.release_id for debit in found}
+                    due = self.tally.booked[site, name] if releases else 0
+                    if len(releases) != due or any(debit.state == "reserved" for debit in found):
+                        self.tally.misbooked.append(f"{site}, {name}: {len(releases)} releases in {due} runs")
 
     def _kill_hub(self, *, wiped: bool) -> None:
         server = hubs.server_pid(self.machine.hub)
@@ -232,13 +303,15 @@ class Campaign:
         if wiped:
             shutil.rmtree(self.machine.hub.path("storage"), ignore_errors=True)
         (self.machine.folder / "hub.log").write_text("")
-        self.machine.start_hub()
+        self.machine.start_hub(WAIT)
         self.tally.kills["hub, storage wiped" if wiped else "hub"] += 1
 
 
-def _is_worker(pid: int) -> bool:
+def _is_worker(pid: int, folder: RunFolder) -> bool:
+    """Whether this process has the run's log open: its number may be another's by now."""
+    log = (folder.path / "worker.log").resolve()
     try:
-        return b"atoll.runtime.nats.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return any(one.readlink() == log for one in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False
 
@@ -260,38 +333,59 @@ def _until(holds: Any, seconds: float = WAIT) -> None:
 
 
 def campaign(
-    names: list[str], kills: int, seed: int, folder: Path, *, per_run: int = 4, say: Any = print
+    names: list[str],
+    kills: int,
+    seed: int,
+    folder: Path,
+    *,
+    per_run: int = 4,
+    together: int = 1,
+    seconds: float = 1e9,
+    say: Any = print,
 ) -> Tally:
-    """Studies in turn until so many kills were done, each of them at least once."""
-    with OneMachine(folder) as machine:
+    """Studies in turn, some together, until so many kills were done, each of them at least once."""
+    until = time.monotonic() + seconds
+    with ForkedMachine(folder) as machine:
         made = Campaign(machine, names, seed)
+        tally = made.tally
         machine.start_hub()
-        listener = Listener(machine, made.tally)
-        listener.start()
+        made.listener.start()
         for site in made.sites:
             machine.start_node(
                 site, "--data", str(machine.folder / f"{site}.toml"), "--deadline", str(DEADLINE)
             )
         for site in made.sites:
             _until(machine.sites[site].node_runs)
-        number = 0
-        try:
-            while number < len(names) or sum(made.tally.kills.values()) < kills:
-                name = names[number % len(names)]
+        number, turn = 0, threading.Lock()
+
+        def one() -> str | None:
+            """The next study; none if it is enough."""
+            nonlocal number
+            with turn:
+                enough = tally.kills.total() >= kills or time.monotonic() > until
+                if not tally.good or (number >= len(names) and enough):
+                    return None
+                number += 1
+                return names[(number - 1) % len(names)]
+
+        def work(_: int) -> None:
+            while (name := one()) is not None:
                 began = time.monotonic()
                 try:
                     made.run(name, per_run)
                 except (AtollError, TimeoutError) as error:
-                    made.tally.runs[name] = f"{type(error).__name__}: {error}"
-                how, took = made.tally.runs[name], time.monotonic() - began
-                say(f"{name}: {how} in {took:.1f} s; {dict(made.tally.kills)}")
-                number += 1
-                if not made.tally.good:
-                    break
+                    tally.runs[name] = f"{type(error).__name__}: {error}"
+                how, took = tally.runs[name], time.monotonic() - began
+                say(f"{name}: {how} in {took:.1f} s; {dict(tally.kills)}", flush=True)
+
+        try:
+            with ThreadPoolExecutor(together) as threads:
+                list(threads.map(work, range(together)))
+            made.check_ledgers()
         finally:
-            listener.over.set()
-            listener.join()
-        return made.tally
+            made.listener.over.set()
+            made.listener.join()
+        return tally
 
 
 def main() -> None:
@@ -300,21 +394,33 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--per-run", type=int, default=8)
+    parser.add_argument("--together", type=int, default=4, help="how many studies run at a time")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no further study after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", default=[], help="studies whose name contains one of these")
     given = parser.parse_args()
     names = [n for n in EXAMPLES if not given.only or any(word in n for word in given.only)]
     with tempfile.TemporaryDirectory(prefix="atoll-kills-") as folder:
-        tally = campaign(names, given.kills, given.seed, Path(folder) / "m", per_run=given.per_run)
+        tally = campaign(
+            names,
+            given.kills,
+            given.seed,
+            Path(folder) / "m",
+            per_run=given.per_run,
+            together=given.together,
+            seconds=60 * given.minutes,
+        )
         if not tally.good:
-            kept = Path(tempfile.mkdtemp(prefix="atoll-kills-kept-"))
-            shutil.copytree(folder, kept, dirs_exist_ok=True)
-            print(f"the folders are kept in {kept}")
+            kept_in = Path(tempfile.mkdtemp(prefix="atoll-kills-kept-"))
+            shutil.copytree(folder, kept_in, dirs_exist_ok=True, ignore=shutil.ignore_patterns("nursery"))
+            print(f"the folders are kept in {kept_in}")
     print(
         json.dumps(
             {
                 "good": tally.good,
                 "kills": dict(tally.kills),
+                "finished runs": tally.finished,
+                "misbooked": tally.misbooked,
                 "frames": tally.frames,
                 "doubled": tally.doubled,
                 "contradictions": tally.contradictions,

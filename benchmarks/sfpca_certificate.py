@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from atoll.errors import RangeOverflow
+from atoll.errors import CertificateRefused, RangeOverflow
 from atoll.protocols.pca.sfpca.recipes.certificate import TOLERANCE, Certificate
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs
@@ -171,7 +171,7 @@ async def judged(
     with letting_pass() as seen:
         try:
             found = await strict(machine, inputs, k, POLICIES[policy])
-        except (RangeOverflow, ValueError):
+        except (CertificateRefused, RangeOverflow, ValueError):
             return (seen[0] if seen else inf), nan
         components = await machine.released(found.components, frozenset())
     assert components is not None

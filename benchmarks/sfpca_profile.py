@@ -40,10 +40,10 @@ from benchmarks.measure import show
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = {
-    # Of every vector path: IFMA's assembler, the kernels in C, Lattigo's and our scalar code.
-    "transform (NTT)": r"ifma\.(Forward|Backward|Scale)|atoll_(forward|backward|balance)"
-    r"|\] (forward|backward|forward_block|balance|residues)\b|ring\..*(ntt|NTT)|product\..*ntt",
-    "multiply-add": r"ifma\.(Accumulate|Multiply)|atoll_(accumulate|add_part|multiply|reduce)"
+    # Of every vector path: the kernels in C (IFMA's are called integers), Lattigo's and our scalar code.
+    "transform (NTT)": r"atoll_(integers_)?(forward|backward|balance|factor)"
+    r"|\] (forward|backward|balance)\w*\b|ring\..*(ntt|NTT)|product\..*ntt",
+    "multiply-add": r"atoll_(integers_)?(accumulate|add_part|multiply|reduce|add\b)"
     r"|\] accumulate|vector\..*([aA]ccumulate|Multiply|[rR]educe|[mM]ul|joined)|stage|sumOf",
     "randomness": r"aes|cipher|ctr|[sS]tream|ternary|[eE]rror|centred|uniform|random|gauss|subtle",
     "packing": r"pack|Residues",

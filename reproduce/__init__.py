@@ -6,6 +6,8 @@
 | dpdpca_figure4  | precision, recall and F1 of an RBF SVM against samples per owner                        |
 | dpdpca_figure5  | captured variance against epsilon                                                      |
 | secure_sum_figure2 | latency and bytes of the mixing secure sum, one order beside rotated orders         |
+| secure_descent  | latency and bytes of gradient descent, secure, in the clear and pooled: figures 3 to 8  |
+| descent         | one such fit                                                                           |
 | common          | where data come from, how figures and tables are written                               |
 | methods         | the ways to components that are compared                                               |
 

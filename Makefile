@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+# One worker more than cores: tests of the network mostly wait.
+WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+
 BENCHMARKS ?= pppca_scale pppca_table3 he_sums dpdpca_scale
 
 .PHONY: help demo test check bench mutants clean
@@ -21,7 +24,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	@if command -v go >/dev/null; then $(MAKE) --no-print-directory -C go check; \
 	else echo "no go on this machine: the Go core's own tests are left out"; fi
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 check: $(VENV)/.check
 	$(BIN)/ruff check .

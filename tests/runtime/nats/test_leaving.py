@@ -30,6 +30,7 @@ from atoll.study.model import Study
 GONE = "island-2"
 PARTS = {name: island.features(island.columns)[0] for name, island in summation().islands.items()}
 EVERYBODY = sum(PARTS.values())
+SERVER = pppca().study.the("server").party
 THE_OTHERS = sum(part for name, part in PARTS.items() if name != GONE)
 
 
@@ -174,23 +175,44 @@ def test_an_error_ends_the_run_for_all_and_says_nothing_of_data(
 
     monkeypatch.setattr(wire, "read_status", reading)
 
-    async def receiver(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    async def server(net: Network, study: Study, own: Own, record: Record) -> Learned:
         raise kind("the patient in row 17 is 93 years old")
 
-    lab = with_role(Lab(summation(), tmp_path), "receiver", receiver)
+    lab = with_role(Lab(pppca(), tmp_path), "server", server)  # everybody waits for what it computes
+    failing = f"{SERVER}/server"
     errors = run_all(lab)
     assert set(errors) == set(lab.starts)
     for party, error in errors.items():
         assert isinstance(error, RunError)
-        assert error.role == "receiver/receiver"
-        if party != "receiver":
+        assert error.role == failing
+        if party != SERVER:
             assert "patient" not in str(error)
-            assert str(error).startswith("receiver/receiver ended the run")
+            assert str(error).startswith(f"{failing} ended the run")
     assert "patient" not in caplog.text
     assert told == {"", "RunError" if kind is RunError else "RoleFailed"}
     # A start after the end says the same, at once.
     with pytest.raises(RunError, match="ended the run"):
-        lab.party("island-0", Doom())
+        lab.party(next(party for party in lab.starts if party != SERVER), Doom())
+
+
+@pytest.mark.timeout(60)
+def test_what_was_done_stands_when_another_fails_later(tmp_path: Path) -> None:
+    """Islands that have sent all they had to send are done: they name who failed, and do not wait for it."""
+    lab = Lab(summation(), tmp_path)
+    original = lab.protocol.roles["receiver"]
+
+    async def receiver(net: Network, study: Study, own: Own, record: Record) -> Learned:
+        await original(net, study, own, record)
+        await net.compute(time.sleep, 1.5)  # meanwhile the islands come to their end
+        raise RunError("the patient in row 17 is 93 years old")
+
+    with_role(lab, "receiver", receiver)
+    lab.timing = lab.timing._replace(linger=50.0)
+    begun = time.monotonic()
+    errors = run_all(lab)
+    assert time.monotonic() < begun + 25
+    assert set(errors) == {"receiver"}
+    assert {outcome.unconfirmed for outcome in lab.outcomes.values()} == {("receiver",)}
 
 
 @pytest.mark.timeout(60)

@@ -233,6 +233,8 @@ class Peer:
         """What had left when it was asked; nothing before the first question."""
         self.answered = False
         self.done = False
+        self.ended = False
+        """Whether it ended the run by an error when this party was done already."""
         self.heard = False
         self.gone = False
         self.waits = False

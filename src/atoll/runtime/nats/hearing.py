@@ -335,7 +335,11 @@ class Hearing(Sending):
         self._changed()
 
     def _handle_abort(self, peer: Peer, _: Head, status: Status) -> None:
-        if self.done or self.state.finished or not status.ready:
+        if not status.ready:
+            return
+        if self.done or self.state.finished:
+            peer.ended = True  # what this party did stands, and it need not wait for that one any longer
+            self._changed()
             return
         role = status.role if status.role < len(self.state.addresses) else peer.first
         self.journal.append(entries.Aborted(status.error[:64], role))

@@ -343,16 +343,17 @@ class Link(Hearing):
     def _waits_for_others(self, others: list[Peer]) -> bool:
         """Whether somebody may still need this party; among many the chair says when nobody does."""
         if self.circle.whole or self.circle.is_chair:
-            return not all(peer.done and peer.heard for peer in others)
+            return not all(peer.ended or (peer.done and peer.heard) for peer in others)
         chair = self.state.peers[self.circle.chair]
         return not (chair.done or chair.gone)
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
         """Parties that did not say in time that they are done too."""
-        others = self.state.peers.values() if self.circle.whole or self.circle.is_chair else self.near
-        if not self._waits_for_others(list(others)):
-            return ()
+        sees_all = self.circle.whole or self.circle.is_chair
+        others = self.state.peers.values() if sees_all else self.near
+        if not (sees_all or self._waits_for_others(list(others))):
+            return ()  # the chair has said it of all
         return tuple(peer.name for peer in others if not (peer.done or peer.gone))
 
     async def abort(self, error: BaseException, role: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,6 +38,18 @@ class Reader(ABC):
     def trouble(self, error: Exception) -> tuple[str, str]:
         """Why a file could not be read, and what to do about it; no value of the table is quoted."""
         return str(error).split("\n", 1)[0], "is it a whole file of the kind that its name says?"
+
+
+class PieceReader(Reader):
+    """A format that is always read piece by piece, by tables of one kind."""
+
+    table: Callable[[Path], Table]
+
+    def read(self, path: Path) -> pd.DataFrame:
+        return as_frame(self.open(path))
+
+    def open(self, path: Path) -> Table:
+        return type(self).table(path)
 
 
 def as_frame(table: Table) -> pd.DataFrame:

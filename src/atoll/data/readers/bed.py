@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
-from atoll.data.readers.base import Reader, State, as_frame, check_unchanged
+from atoll.data.readers.base import PieceReader, State, check_unchanged
 from atoll.data.tables.base import NUMBERS, Piece, Table
 from atoll.errors import MissingComponent
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _PIECE_BYTES: Final = 16 << 20
-
-
-class Bed(Reader):
-    """Names come from beside the values."""
-
-    def read(self, path: Path) -> pd.DataFrame:
-        return as_frame(self.open(path))
-
-    def open(self, path: Path) -> BedTable:
-        return BedTable(path)
 
 
 class BedTable(Table):
@@ -65,3 +52,9 @@ class BedTable(Table):
 
     def place(self, row: int) -> str:
         return f"row {row} (person {row + 1} of {self._path.with_suffix('.fam').name})"
+
+
+class Bed(PieceReader):
+    """Names come from beside the values."""
+
+    table = BedTable

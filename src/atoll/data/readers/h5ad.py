@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from atoll import errors
-from atoll.data.readers.base import Reader, State, as_frame, check_unchanged
+from atoll.data.readers.base import PieceReader, State, check_unchanged
 from atoll.data.tables.base import NUMBERS, Piece, Table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _PIECE_BYTES: Final = 32 << 20
-
-
-class H5ad(Reader):
-    """Names come from beside the values."""
-
-    def read(self, path: Path) -> pd.DataFrame:
-        return as_frame(self.open(path))
-
-    def open(self, path: Path) -> H5adTable:
-        return H5adTable(path)
 
 
 class H5adTable(Table):
@@ -64,3 +51,9 @@ class H5adTable(Table):
     def kind(self, place: int) -> str:
         del place
         return str(self._values.dtype)
+
+
+class H5ad(PieceReader):
+    """Names come from beside the values."""
+
+    table = H5adTable

@@ -54,10 +54,8 @@ class LocalEngine(Engine):
     ) -> None:
         if one_at_a_time and faults is not None:
             raise ParameterError("one_at_a_time cannot be used with faults", hint="leave one of the two out")
-        self.latency = latency
-        self.bandwidth = bandwidth
-        self.faults = faults
-        self.one_at_a_time = one_at_a_time
+        self.latency, self.bandwidth = latency, bandwidth
+        self.faults, self.one_at_a_time = faults, one_at_a_time
 
     def __repr__(self) -> str:
         return f"LocalEngine(latency={self.latency}, bandwidth={self.bandwidth}, faults={self.faults})"
@@ -153,6 +151,9 @@ class _Run:
             if isinstance(link, FaultyLink):
                 link.close()
         self.pool.shutdown(wait=True, cancel_futures=True)
+        # These refer to the run and it to them: what they hold would stay until the garbage collector comes.
+        for held in (self.links, self.networks, self.records):
+            held.clear()
 
     async def one(self, address: Address) -> Learned | None:
         record, role = self.records[address], self.protocol.roles[address.role]

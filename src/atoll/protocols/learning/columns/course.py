@@ -39,6 +39,21 @@ class Sizes(ABC):
         """Numbers in a sum."""
 
 
+class EqualSizes(Sizes):
+    """The same at every step."""
+
+    def __init__(self, width: int, numbers: int, sum_: int) -> None:
+        self.width, self._numbers, self._sum = width, numbers, sum_
+
+    def numbers(self, step: int) -> int:
+        del step
+        return self._numbers
+
+    def sum(self, step: int) -> int:
+        del step
+        return self._sum
+
+
 class Leader(ABC):
     """The side of whoever sees the totals."""
 

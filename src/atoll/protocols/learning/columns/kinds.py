@@ -14,8 +14,8 @@ from atoll.protocols.base import Circumstances, Expectation, Protocol
 from atoll.protocols.learning.columns import disclosed, split
 from atoll.protocols.learning.columns.consent import ColumnsParameters, check_columns, check_consent
 from atoll.protocols.learning.columns.course import Leader, Owner, Sizes, Told
-from atoll.protocols.learning.columns.lloyd import Clusters, LloydLeader, LloydOwner, LloydSizes
-from atoll.protocols.learning.columns.proximal import Lasso, LassoLeader, LassoOwner, LassoSizes
+from atoll.protocols.learning.columns.lloyd import Clusters, LloydLeader, LloydOwner, lloyd_sizes
+from atoll.protocols.learning.columns.proximal import Lasso, LassoLeader, LassoOwner, lasso_sizes
 from atoll.protocols.learning.columns.released import CONSUMER, PROVIDER, SERVER, CommonRows, OwnPart, Rest
 from atoll.protocols.learning.columns.smooth import Problem, SmoothLeader, SmoothOwner, SmoothSizes
 from atoll.protocols.learning.columns.split import Kind
@@ -127,7 +127,7 @@ def _lasso(p: LeastSquaresColumns, joint: Joint) -> Lasso:
 
 
 def _squares_sizes(p: LeastSquaresColumns, joint: Joint) -> Sizes:
-    return LassoSizes(_lasso(p, joint)) if p.penalty == "l1" else SmoothSizes(_squares(p, joint))
+    return lasso_sizes(_lasso(p, joint)) if p.penalty == "l1" else SmoothSizes(_squares(p, joint))
 
 
 def _squares_leader(p: LeastSquaresColumns, joint: Joint, y: Matrix | None) -> Leader:
@@ -296,7 +296,7 @@ KMEANS = Kind(
     title="k-means with columns split, by summed distances",
     analysis="clusters",
     parameters=KMeansColumns,
-    sizes=lambda p, joint: LloydSizes(_clusters(p, joint)),
+    sizes=lambda p, joint: lloyd_sizes(_clusters(p, joint)),
     leader=lambda p, joint, _: LloydLeader(_clusters(p, joint)),
     owner=_clusters_owner,
     made=lambda p: partial(_centres, p),

@@ -13,7 +13,7 @@ import numpy as np
 from atoll import randomness
 from atoll.data.island import Matrix
 from atoll.errors import MessageError
-from atoll.protocols.learning.columns.course import Leader, Owner, Sizes, Told
+from atoll.protocols.learning.columns.course import EqualSizes, Leader, Owner, Sizes, Told
 
 _FACTS = 2
 """Beside distances: how far the centres moved, and the columns' variances."""
@@ -31,21 +31,9 @@ class Clusters(NamedTuple):
     max_iter: int
 
 
-class LloydSizes(Sizes):
+def lloyd_sizes(problem: Clusters) -> Sizes:
     """One cluster a row, a distance for every row and cluster."""
-
-    width = 1
-
-    def __init__(self, problem: Clusters) -> None:
-        self.problem = problem
-
-    def numbers(self, step: int) -> int:
-        del step
-        return 0
-
-    def sum(self, step: int) -> int:
-        del step
-        return self.problem.rows * self.problem.clusters + _FACTS
+    return EqualSizes(width=1, numbers=0, sum_=problem.rows * problem.clusters + _FACTS)
 
 
 class LloydOwner(Owner):

@@ -14,7 +14,7 @@ import numpy as np
 
 from atoll.data.island import Matrix
 from atoll.errors import RunError
-from atoll.protocols.learning.columns.course import Leader, Owner, Sizes, Told
+from atoll.protocols.learning.columns.course import EqualSizes, Leader, Owner, Sizes, Told
 
 _FACTS = 3
 """Beside scores: the absolute coefficients' sum, the step's square, and whether momentum points uphill."""
@@ -32,21 +32,9 @@ class Lasso(NamedTuple):
     max_iter: int
 
 
-class LassoSizes(Sizes):
+def lasso_sizes(problem: Lasso) -> Sizes:
     """One residual a row, one score a row."""
-
-    width = 1
-
-    def __init__(self, problem: Lasso) -> None:
-        self.problem = problem
-
-    def numbers(self, step: int) -> int:
-        del step
-        return 1
-
-    def sum(self, step: int) -> int:
-        del step
-        return self.problem.rows + _FACTS
+    return EqualSizes(width=1, numbers=1, sum_=problem.rows + _FACTS)
 
 
 class LassoOwner(Owner):

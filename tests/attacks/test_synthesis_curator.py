@@ -20,7 +20,7 @@ from atoll.protocols.synthesis import marginal, models, release
 from atoll.protocols.synthesis.marginal import Tree
 from atoll.protocols.synthesis.release import SyntheticModel
 from atoll.runtime.execute import run_study
-from atoll.secure_sums.shares import ShareSum
+from atoll.secure_sums.shares import Shares, ShareSum
 from atoll.study.address import Address
 
 CURATOR = Address("curator", "curator")
@@ -48,6 +48,27 @@ def test_owners_know_that_all_tables_fit_before_they_pay(
     example = synthesis(protocol)
     run_study(example.study, example.own)
     assert len(paid) >= 3
+
+
+@pytest.mark.parametrize("protocol", ["ppca-synthesis", "marginal-synthesis"])
+def test_a_sum_leaves_after_it_was_paid_for(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends in between has spent, and released nothing; never the other way round."""
+    paid: list[tuple[str, str]] = []
+    settle, contribute = booking.Booking.settle, Shares.contribute
+
+    def settling(self: Any, stage: str) -> None:
+        settle(self, stage)
+        paid.append((self._own.table.name, stage))
+
+    async def contributing(self: Any, stage: str, values: Any) -> None:
+        assert (self.net.me.party, stage) in paid
+        await contribute(self, stage, values)
+
+    monkeypatch.setattr(booking.Booking, "settle", settling)
+    monkeypatch.setattr(Shares, "contribute", contributing)
+    example = synthesis(protocol)
+    run_study(example.study, example.own)
+    assert len(paid) == (6 if protocol == "marginal-synthesis" else 3)
 
 
 # ---- two trees ----

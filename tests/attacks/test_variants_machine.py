@@ -1,8 +1,8 @@
 """A coordinator that alters, zeroes or replays one message of a kind, in the newest programs of the machine.
 
-SF-PCA with an opened sketch, and encrypted least squares with rows and with columns split: early, in the
-middle and late, told to one or to all. Whatever it does, the run ends, no decryption share of what it touched
-leaves, and nothing is released.
+SF-PCA with an opened sketch or standardised columns, encrypted least squares with rows and with columns
+split: early, in the middle and late, told to one or to all. Whatever it does, the run ends, no decryption
+share of what it touched leaves, and nothing is released.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.support.examples import EXAMPLES, Example, sfpca
+from tests.support.examples import EXAMPLES, Example, sfpca, sfpca_standardised
 from tests.support.lying import lying
 
 from atoll.codec import Message
@@ -30,10 +30,17 @@ def opened_sketch() -> Example:
     return Example(structs.replace(example.study, parameters=parameters), example.islands)
 
 
+def standardised() -> Example:
+    example = sfpca_standardised()
+    parameters = {**example.study.parameters, "recipe": "strict"}
+    return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
 CASES = {
     "sketch": opened_sketch,
     "rows": EXAMPLES["least-squares-encrypted-rows"],
     "columns": EXAMPLES["least-squares-encrypted"],
+    "standardised": standardised,
 }
 
 
@@ -102,6 +109,9 @@ LIES = [
     ("rows", mm.SecondHalves, 20, None, replayed),
     ("rows", mm.MaskedTotal, 10, None, zeroed),
     ("rows", mm.OpenedMatrix, 2, None, altered),
+    ("standardised", mm.SecondHalves, 3, None, replayed),
+    ("standardised", mm.MaskedTotal, 6, None, zeroed),
+    ("standardised", mm.EncryptedMatrix, 20, "island-1", altered),
     ("columns", mm.EncryptedMatrix, 1, "hospital-2", zeroed),
     ("columns", mm.SecondHalves, 30, None, altered),
     ("columns", mm.MaskedTotal, 3, None, altered),

@@ -85,7 +85,7 @@ def own_moments(rows: Matrix, scales: Scales, first: bool) -> Moments:
     across = np.multiply.outer(s, c)
     products = S + ((across + across.T + len(Z) * np.multiply.outer(c, c)) >> FRACTION)
     products = products // scales.n + (scales.lift if first and scales.alpha > 0 else 0)
-    counts = np.array([[len(Z)], [int(first)]], dtype=object) << COUNT_FRACTION
+    counts = np.array([[len(Z) << COUNT_FRACTION], [int(first) << COUNT_FRACTION]], dtype=object)
     return Moments(products, ((s + len(Z) * c) // scales.n)[:, None], counts)
 
 

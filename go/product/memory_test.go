@@ -149,3 +149,17 @@ func TestBlocksThatHeldSecretsAreWiped(t *testing.T) {
 	}
 	giveWords(again)
 }
+
+func TestStagesAreGivenBackEmpty(t *testing.T) {
+	s := borrowStage(8, 2)
+	for i := range s.rights {
+		s.rights[i] = uint64(i) + 1
+	}
+	rights := s.rights
+	s.giveBack()
+	for _, word := range rights {
+		if word != 0 {
+			t.Fatal("a stage keeps the matrix that it held")
+		}
+	}
+}

@@ -22,7 +22,7 @@ from atoll.crypto.intersection import ELEMENT_BYTES, elements_of
 from atoll.data.ids import normalised
 from atoll.errors import MessageError
 from atoll.protocols import protocol_of, resolve
-from atoll.protocols.alignment.protocol import Common, List, Returned
+from atoll.protocols.alignment.protocol import Common, List, Returned, own_rows
 from atoll.study.address import Address
 
 
@@ -192,3 +192,13 @@ def test_a_list_with_a_row_twice_is_refused_by_the_matcher(example: Example) -> 
         return message
 
     refused(example, "provider", change, "not sorted, or has a row twice")
+
+
+def test_rows_that_are_not_ones_own_are_refused_where_they_come_back() -> None:
+    """Before ids are compared: the nearest of one's own would be taken for them."""
+    mine = intersection.blinded(b"s" * 32, ["a", "b", "c"], "study")
+    strange = intersection.blinded(b"s" * 32, ["d"], "study")
+    me = Address("clinic-0", "provider")
+    assert sorted(own_rows(mine, mine[ELEMENT_BYTES:], me)) == [1, 2]
+    with pytest.raises(MessageError, match="clinic-0/provider was sent rows that it does not have"):
+        own_rows(mine, mine[:ELEMENT_BYTES] + strange, me)

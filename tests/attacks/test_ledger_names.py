@@ -128,3 +128,17 @@ def test_a_key_is_its_own_key(text: str) -> None:
     except ParameterError:
         return
     assert canonical(key) == key
+
+
+@pytest.mark.parametrize(
+    ("typed", "other"),
+    [
+        ("K\u0131ds", "Kids"),  # dotless i
+        ("K\u0130DS", "kids"),  # capital I with a dot
+        ("\u00d0ata", "\u0110ata"),  # eth and D with a stroke, capitals that look the same
+    ],
+)
+def test_letters_that_differ_by_a_dot_or_not_at_all_are_one_account(typed: str, other: str) -> None:
+    assert accepted_before(typed)
+    assert typed != other
+    assert canonical(typed) == canonical(other)

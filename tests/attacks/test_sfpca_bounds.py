@@ -19,7 +19,9 @@ from atoll.estimators.base import parties
 from atoll.protocols.own import owned
 from atoll.protocols.pca.sfpca import messages, protocol
 from atoll.protocols.pca.sfpca.recipes import direct as direct_recipe
+from atoll.protocols.pca.sfpca.recipes.columns import Split
 from atoll.protocols.pca.sfpca.recipes.moments import Moments
+from atoll.protocols.pca.sfpca.recipes.vertical import check_norm
 from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
@@ -129,3 +131,11 @@ def test_entries_are_checked_where_they_are_encoded() -> None:
         go.Right(ring, beyond, 20, layout)
     with pytest.raises(RangeOverflow, match="nothing was sent"):
         secret.encrypt(beyond, 20, 10, layout, b"c" * 32, b"e" * 32)
+
+
+def test_columns_that_are_longer_than_the_total_variance_are_refused() -> None:
+    """Their masks are made for columns of length one, however little longer these are."""
+    table = np.full((4, 1), 0.5)
+    check_norm(Split(4, ("a",), (1,), 0, {"a": table}), 1.0)
+    with pytest.raises(RangeOverflow, match="longer than the total variance allows"):
+        check_norm(Split(4, ("a",), (1,), 0, {"a": table}), 1.01)

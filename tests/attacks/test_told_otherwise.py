@@ -22,7 +22,7 @@ from atoll.network import Network
 from atoll.protocols import handshake, protocol_of
 from atoll.protocols.handshake import AgreedColumns, JoinedColumns
 from atoll.protocols.pca.pppca.told import JointMean, Transfer
-from atoll.protocols.pca.sfpca.messages import DataRange, RowCounts
+from atoll.protocols.pca.sfpca.messages import DataRange, Names, RowCounts
 from atoll.runtime.engine import Outcome
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
@@ -269,3 +269,11 @@ def test_a_range_covers_the_islands_own_values(
 ) -> None:
     with pytest.raises(MessageError, match=wrong):
         run(sfpca(), "coordinator", changing(DataRange, to, exponents=exponents))
+
+
+def test_a_consumer_is_told_the_studys_columns_and_no_others() -> None:
+    """Entries of a component read as those of another column; in another order nobody could tell."""
+    named = sfpca(columns=("age", "dose", "weight"))
+    with pytest.raises(MessageError, match="components of other columns than the study's") as refused:
+        run(named, "coordinator", changing(Names, columns=("age", "dose", "stay")))
+    assert refused.value.role == "consumer/consumer"

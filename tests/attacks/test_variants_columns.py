@@ -87,6 +87,24 @@ def test_rows_of_two_alignments_are_found_out(
         run(made, role, two_alignments(made, monkeypatch))
 
 
+# ---- targets that differ ----
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        lambda: learning_columns("least-squares-columns"),
+        lambda: learning_columns("least-squares-encrypted", condition_bits=6),
+    ],
+)
+def test_targets_that_differ_are_found_out(example: Any) -> None:
+    """In one row: a model of two targets would be one of neither, and nobody would know."""
+    made = example()
+    made.islands["hospital-1"]._table.frame.loc[7, "stay"] += 1e-9
+    with pytest.raises(MessageError, match="the target, which all islands must have alike, row by row"):
+        run(made, "server", lambda _, message: message)
+
+
 # ---- a scale for one owner ----
 
 VICTIM = "hospital-2"

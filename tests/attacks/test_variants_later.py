@@ -6,6 +6,7 @@ The shares of a run are used again under new keys: what providers compare in a r
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,18 @@ from msgspec import structs
 from tests.support.lying import lying
 
 import atoll
-from atoll.errors import MessageError, RangeOverflow
+from atoll import codec
+from atoll.crypto import products as go
+from atoll.crypto.identity import Identity
+from atoll.errors import MessageError, ParameterError, RangeOverflow
+from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca import messages as m
+from atoll.protocols.pca.sfpca.kept import Kept
+from atoll.protocols.pca.sfpca.later import later_study, own_share
+from atoll.runtime.nats import kept as sealed
+from atoll.runtime.nats.site import Site
 from atoll.secret_matrices import messages as mm
+from atoll.study.address import Address
 
 ROWS = np.random.default_rng(5).normal(size=(96, 4)) * [8, 4, 2, 1]
 
@@ -99,3 +109,52 @@ def test_nothing_in_a_later_opening_passes_through_the_coordinator(
     lying(monkeypatch, lie)
     np.testing.assert_array_equal(model.open(to="north")["components"], first["components"])
     assert met == {("provider", "provider")}
+
+
+# ---- kept shares ----
+
+
+def test_all_shares_but_one_islands_are_far_wider_than_what_they_hide(model: Any) -> None:
+    """The coordinator's holds nothing; without any one island's the others' sum is 2^50 times a component."""
+    kept = {a: codec.decode(model.share_of(a), Kept) for a in model._shares}
+    for words, fraction in (("components", "components_fraction"), ("offset", "offset_fraction")):
+        shares = {a: go.to_ints(np.array(getattr(one, words))) for a, one in kept.items()}
+        unit = 1 << getattr(next(iter(kept.values())), fraction)
+        for missing, own in shares.items():
+            rest = sum(share for a, share in shares.items() if a != missing)
+            widths = sorted(abs(int(value)) // unit for value in rest.flat)
+            if missing.role == "coordinator":
+                assert not own.any()
+                assert widths[-1] < 64
+            else:
+                assert widths[len(widths) // 2] > 1 << 50
+
+
+def test_a_sealed_share_is_of_its_run_and_role_and_whole(model: Any, tmp_path: Path) -> None:
+    site, key = Site.make(tmp_path / "site"), Identity.new()
+    share = model.share_of(Address("north", "provider"))
+    sealed.keep(site.kept, key.public, "run", "provider", share)
+    path = site.kept / "run" / "provider.sealed"
+    assert sealed.find(site.kept, key, model.session) == {"provider": share}
+    assert share[100:140] not in path.read_bytes()
+    whole = path.read_bytes()
+    for at in (0, len(whole) // 2, len(whole) - 1):  # flipped
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(ParameterError, match="kept no share"):
+            sealed.find(site.kept, key, model.session)
+    path.write_bytes(whole)
+    path.rename(path.with_name("coordinator.sealed"))  # as another role's
+    with pytest.raises(ParameterError, match="kept no share"):
+        sealed.find(site.kept, key, model.session)
+
+
+def test_a_share_that_somebody_else_put_there_is_of_another_holder(model: Any) -> None:
+    """A seal is made with a public key: what it holds still has to be this role's own."""
+    north, south = Address("north", "provider"), Address("south", "provider")
+    study = later_study(model.study, model.session, {"components": ("provider",)})
+    assert own_share(Own(kept={"provider": model.share_of(north)}), study, north).holder == str(north)
+    with pytest.raises(MessageError, match="another session or another role"):
+        own_share(Own(kept={"provider": model.share_of(south)}), study, north)
+    other = later_study(model.study, bytes(32), {"components": ("provider",)})
+    with pytest.raises(MessageError, match="another session or another role"):
+        own_share(Own(kept={"provider": model.share_of(north)}), other, north)

@@ -103,7 +103,7 @@ def test_the_digest_is_of_every_columns_type_and_values(
     make: Callable[[Matrix], Matrix], shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it would be column by column: journals of runs that began with an earlier version have it so."""
-    monkeypatch.setattr("atoll.data.island.BLOCK_BYTES", 9000)  # several blocks of columns
+    monkeypatch.setattr("atoll.data.tables.arrays._WRITTEN_BYTES", 9000)  # several blocks of columns
     table = make(np.random.default_rng(3).random(shape))
     island = as_island("a", table)
     due = hashlib.sha256(repr((island.columns, island.n_rows, island.capacity)).encode())

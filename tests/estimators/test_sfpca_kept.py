@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec import structs
 from sklearn.datasets import load_wine
@@ -199,6 +200,15 @@ def test_what_cannot_be_done_is_said(kept: Any) -> None:
         model.project({"north": X[:, :5]})
     with pytest.raises(ParameterError, match="'east' holds no share"):
         model.project({"east": X})
+
+
+def test_later_rows_have_the_columns_of_the_components() -> None:
+    kept: Any = SimpleNamespace(columns=("a", "b"), named=True, centre=np.zeros(2), exponent=2)
+    turned = Island.from_frame(pd.DataFrame({"b": [1.0], "a": [2.0]}), name="north")
+    np.testing.assert_array_equal(checked_rows(turned, kept), [[2.0, 1.0]])
+    other = Island.from_frame(pd.DataFrame({"a": [1.0], "c": [2.0]}), name="north")
+    with pytest.raises(SchemaError, match="north: the columns are not those of the components"):
+        checked_rows(other, kept)
 
 
 def test_later_rows_are_held_against_the_range_before_anything_is_sent() -> None:

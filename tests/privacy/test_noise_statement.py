@@ -63,6 +63,13 @@ def test_components_of_nothing_but_noise_are_said_to_be_mostly_noise() -> None:
     assert any(words.startswith("mostly noise: more than half") for words in said.words())
 
 
+def test_gaps_that_noise_made_are_not_taken_for_gaps_of_the_rows() -> None:
+    """Of noise alone: a first component that typically lies anywhere (84 degrees), and is said to."""
+    rng = np.random.default_rng(4)
+    values = [np.linalg.eigvalsh(noise(rng, 20))[::-1] for _ in range(6)]
+    assert np.median([state(one, 1.0, 1, "normalise").typical[0] for one in values]) > 65
+
+
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_between_equal_eigenvalues_nothing_is_stated(k: int) -> None:
     """Where a bound just below 90 degrees held in 88% of runs: a tenth of a degree decides there."""

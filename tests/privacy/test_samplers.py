@@ -106,6 +106,11 @@ def test_a_uniform_number_gets_further_bits_until_the_comparison_is_decided():
         assert samplers._uniform_is_below(stream, 5, 0, partial(_as_decimal, threshold)) is below
 
 
+def test_every_draw_of_every_request_has_further_bits_of_its_own():
+    stream = samplers.Stream(SEED, ("test",))
+    assert len({stream.further_bits(request, index, 8) for request in (1, 2) for index in (0, 1)}) == 4
+
+
 def _as_decimal(value, digits):
     with localcontext() as context:
         context.prec = digits

@@ -6,10 +6,12 @@ import http.client
 from collections.abc import Iterator
 
 import pytest
+from starlette.responses import PlainTextResponse
 from tests.support.dashboards import Address, dashboard
 
 from atoll.crypto.identity import Identity
 from atoll.runtime.nats.site import Site
+from atoll.web.guard import Guard
 
 Answer = tuple[int, dict[str, str], str]
 
@@ -69,6 +71,16 @@ def test_without_the_token_or_with_another_nothing_is_shown(at: Address, path: s
 def test_a_name_that_was_pointed_here_is_refused(at: Address, host: str) -> None:
     """DNS rebinding: a browser believes that it talks to another site, and lets that site's scripts read."""
     assert ask(at, f"/{at.token}/", host=host)[0] == 421
+
+
+def test_a_second_host_name_is_refused() -> None:
+    """Whatever the server in front makes of two: the guard takes exactly one, its own."""
+    guard = Guard(PlainTextResponse("inside"), "t" * 64, "127.0.0.1:80")
+    for hosts, status in ((["127.0.0.1:80"], None), (["127.0.0.1:80", "evil.example"], 421), ([], 421)):
+        headers = [(b"host", host.encode()) for host in hosts]
+        scope = {"type": "http", "method": "GET", "path": f"/{'t' * 64}/", "headers": headers}
+        refusal = guard._refusal(scope)
+        assert (None if refusal is None else refusal.status_code) == status
 
 
 FOREIGN = ("http://evil.example", "null", "http://127.0.0.1:1", "https://127.0.0.1")

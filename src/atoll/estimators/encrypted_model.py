@@ -24,8 +24,9 @@ from atoll.study.model import Party, Study
 class EncryptedModel:
     """Every role's share of components and offset, and what they can do with them together.
 
-    No proper part of the shares says anything about the components. Here, in the local engine, all of
-    them lie in one process; ``share_of`` hands out a role's own, to be kept where that role keeps secrets.
+    Without any one provider's share the others say nothing about the components; the coordinator's holds
+    nothing. Here, in the local engine, all of them lie in one process; ``share_of`` hands out a role's own,
+    to be kept where that role keeps secrets.
     """
 
     def __init__(self, study: Study, shares: Mapping[Address, bytes], engine: Engine | None = None) -> None:

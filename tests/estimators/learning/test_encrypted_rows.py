@@ -12,7 +12,13 @@ from sklearn.datasets import load_diabetes
 
 import atoll
 from atoll.errors import DataError, NotReleased, ParameterError, RunError
-from atoll.protocols.learning.encrypted.moments import Moments, Scales, coefficients, own_moments
+from atoll.protocols.learning.encrypted.moments import (
+    Moments,
+    Scales,
+    coefficients,
+    own_moments,
+    rows_counted,
+)
 from atoll.secret_matrices.simulated import Simulated
 
 X, Y = load_diabetes(return_X_y=True, scaled=False)
@@ -46,11 +52,13 @@ def test_columns_as_they_are_within_the_bounds_of_the_program(
     exponents = tuple(int(e) for e in np.ceil(np.log2(np.abs(table).max(axis=0))))
     scales = Scales(len(X), exponents, alpha, intercept).raised()
     own = [own_moments(part, scales, i == 0) for i, part in enumerate(cut(table, islands))]
-    both = Moments(sum(m.products for m in own), sum(m.means for m in own))
+    both = Moments(*(sum(parts) for parts in zip(*own, strict=True)))
     machine = Simulated(islands, np.random.default_rng(0).random)
 
     async def fitted() -> list[Any]:
         await machine.set_up()
+        assert await rows_counted(machine, scales.n, both)
+        assert not await rows_counted(machine, scales.n + 1, both)
         found = await coefficients(machine, scales, both, 20)
         return [None if x is None else await machine.released(x, frozenset()) for x in found]
 

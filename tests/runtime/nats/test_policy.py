@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from tests.support.examples import dpdpca, pppca
+from tests.support.examples import EXAMPLES, dpdpca, pppca
 from tests.support.sites import pinned
 
 from atoll.errors import ParameterError
@@ -69,6 +69,37 @@ def test_columns_that_the_study_does_not_name_are_not_used() -> None:
     assert refused(narrow, never_columns=("age",)) != []
     labelled = structs.replace(narrow, parameters={**narrow.parameters, "label": "outcome"})
     assert refused(labelled, never_columns=("outcome",)) != []
+
+
+@pytest.mark.parametrize(
+    ("example", "parameters", "never"),
+    [
+        ("glm", {}, "stay"),
+        ("glm", {"weights": "dose2"}, "dose2"),
+        ("least-squares-encrypted-rows", {}, "stay"),
+        ("least-squares-encrypted", {"columns": ("age",)}, "stay"),
+        ("align", {}, "person"),
+        ("synthesis", {}, "ill"),
+    ],
+)
+def test_a_column_is_used_as_whatever_a_study_uses_it(
+    example: str, parameters: dict[str, Any], never: str
+) -> None:
+    """As a target it was overlooked, where the study names its columns."""
+    built = EXAMPLES[example]()
+    study = structs.replace(built.study, parameters={**built.study.parameters, **parameters})
+    name, island = next(iter(built.islands.items()))
+    table = Table(island.columns, island.n_rows)
+    (said,) = refusals(Policy(allow=Allow(never_columns=(never,))), study, name, table)
+    assert f"would use {never}" in said
+    assert refusals(Policy(allow=Allow(never_columns=("salary",))), study, name, table) == []
+
+
+def test_columns_that_a_schema_leaves_out_are_not_used() -> None:
+    built = EXAMPLES["synthesis"]()
+    name, island = next(iter(built.islands.items()))
+    table = Table((*island.columns, "salary"), island.n_rows)
+    assert refusals(Policy(allow=Allow(never_columns=("salary",))), built.study, name, table) == []
 
 
 def test_whoever_sees_something_by_the_protocols_nature_is_a_recipient() -> None:

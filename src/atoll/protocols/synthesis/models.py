@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from atoll import randomness
-from atoll.errors import DataError
-from atoll.protocols.checked import refuse
+from atoll.errors import AtollError, DataError
+from atoll.protocols.checked import MAX_ROWS, refuse
 from atoll.protocols.synthesis import latent_classes, maximum_entropy, ppca, trees
 from atoll.protocols.synthesis.moments import Codes, Floats, Moments
 from atoll.protocols.synthesis.schema import Column, Wanted, anything, decode, wanted
@@ -73,9 +73,22 @@ def _plain(kind: str, moments: Moments, values: dict[str, Any]) -> dict[str, Any
 
 
 def check(model: Mapping[str, Any], sizes: Sequence[int], sender: Address) -> None:
-    """Refuse a model of other columns, or of a kind that nobody can draw from."""
-    if model.get("kind") not in SAMPLERS or tuple(model.get("sizes", ())) != tuple(sizes):
+    """Refuse a model of other columns, of more rows than anybody has, or that no row can be drawn from."""
+    kind = model.get("kind")
+    if kind not in SAMPLERS or tuple(model.get("sizes", ())) != tuple(sizes):
         raise refuse(sender, "a model that is not one of the study's columns")
+    if not (isinstance(model.get("count"), float) and abs(model["count"]) < MAX_ROWS):
+        raise refuse(sender, "a model of a number of rows that cannot be")
+    try:
+        # Whoever draws from it makes the whole table: an owner's memory is not the sender's to fill.
+        possible = kind != "maximum-entropy" or maximum_entropy.fits(sizes)
+        weights = [np.ones(size) for size in sizes]
+        if possible:
+            SAMPLERS[kind](dict(model["values"]), sizes, weights, 1, randomness.public(0))
+    except (LookupError, TypeError, ValueError, AtollError):
+        possible = False
+    if not possible:
+        raise refuse(sender, "a model that no row can be drawn from")
 
 
 def _settled(moments: Moments) -> str:

@@ -7,9 +7,9 @@ refuse still needs an approval, unless the policy, or whoever started the node, 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -135,9 +135,23 @@ def _about_table(allow: Allow, study: Study, table: Table) -> Sequence[str]:
     said = []
     if table.rows < allow.min_rows:
         said.append(f"the table has fewer than {allow.min_rows} rows")
-    named = study.parameters.get("columns")
-    used = set(table.columns if named is None else named) | {study.parameters.get("label")}
+    # A column may be named as target, weights, id or level of a schema too: every text of the study counts.
+    used = set(_texts(study.parameters))
+    if study.parameters.get("columns") is None and "schema" not in study.parameters:
+        used |= set(table.columns)
     never = [column for column in allow.never_columns if column in used]
     if never:
         said.append(f"it would use {', '.join(never)}, which is never to be used")
     return said
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a study's parameters, however deep it stands."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from (str(key), *_texts(inner))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)

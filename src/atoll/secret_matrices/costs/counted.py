@@ -39,7 +39,14 @@ T = TypeVar("T")
 class Counted(Machine):
     """Shapes and message sizes of all roles; the ``share`` of a matrix is its number of words."""
 
-    def __init__(self, providers: Sequence[str], total: float = 0.5, costing: Costing | None = None) -> None:
+    def __init__(
+        self,
+        providers: Sequence[str],
+        total: float = 0.5,
+        costing: Costing | None = None,
+        *,
+        then: float = 0.0,
+    ) -> None:
         self.costing = costing or Costing(shipped(), Effort(len(providers)))
         self.lines = self.costing.effort.timelines
         self.providers = tuple(providers)
@@ -56,7 +63,7 @@ class Counted(Machine):
         """The longest chain of messages that ends at any receiver of an output."""
         # The longest chain of messages that ends at the coordinator, and at each provider.
         self.coordinator_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
-        self._opened_numbers = [total, 0.0]  # total variance; tau
+        self._opened_numbers = [total, then]  # total variance; tau
 
     # ---- messages ----
 

@@ -7,6 +7,10 @@ d eigenvalues of the columns' part add up to d at the most. A ridge adds alpha /
 raised until that is at most one, which is public. Then A = C / 2^h, with 2^h the next power of two above the
 sum of the diagonal, is what :mod:`program` inverts, and w = A^-1 b / 2^h with b the target's covariances.
 The intercept is m_y - m_x w.
+
+All bounds rest on n, which only the server has added up. Told a smaller number, islands would bring values
+beyond their masks. So their own counts, added up under encryption, are opened first, and nothing else is
+computed unless they make n.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from atoll.protocols.learning.encrypted.program import FRACTION, smudge, solved
 from atoll.secret_matrices.machine import Machine, Shared
 
 Integers = np.ndarray[Any, np.dtype[np.object_]]
+COUNT_FRACTION = 20
+"""Numbers of rows are opened under noise that is wide over rounding, and far below one row."""
 
 
 class Scales(NamedTuple):
@@ -57,19 +63,20 @@ class Scales(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """An island's summands of P and m, as whole numbers over 2^FRACTION."""
+    """An island's summands of P and m, as whole numbers over 2^FRACTION; of n, and of a one."""
 
     products: Integers
     means: Integers
+    counts: Integers
 
     def __repr__(self) -> str:
         return f"Moments({len(self.means)} columns)"
 
 
-def own_moments(rows: Matrix, scales: Scales, lifted: bool = False) -> Moments:
+def own_moments(rows: Matrix, scales: Scales, first: bool) -> Moments:
     """Sums over the island's rows; about its own means in doubles, and from there exactly.
 
-    ``lifted``: with the ridge, which one island adds for all.
+    ``first``: the one island that adds the ridge, and a one, for all.
     """
     Z = np.ldexp(rows, -np.array(scales.exponents))
     centre = Z.mean(axis=0)
@@ -77,8 +84,9 @@ def own_moments(rows: Matrix, scales: Scales, lifted: bool = False) -> Moments:
     c, s, S = (_grid(x) for x in (centre, D.sum(axis=0), D.T @ D))
     across = np.multiply.outer(s, c)
     products = S + ((across + across.T + len(Z) * np.multiply.outer(c, c)) >> FRACTION)
-    products = products // scales.n + (scales.lift if lifted else 0)
-    return Moments(products, ((s + len(Z) * c) // scales.n)[:, None])
+    products = products // scales.n + (scales.lift if first and scales.alpha > 0 else 0)
+    counts = np.array([[len(Z) << COUNT_FRACTION], [int(first) << COUNT_FRACTION]], dtype=object)
+    return Moments(products, ((s + len(Z) * c) // scales.n)[:, None], counts)
 
 
 def _grid(values: Matrix) -> Integers:
@@ -87,12 +95,22 @@ def _grid(values: Matrix) -> Integers:
     return np.array([int(v) for v in scaled.ravel()], dtype=object).reshape(values.shape)
 
 
+async def rows_counted(machine: Machine, n: int, own: Moments | None) -> bool:
+    """Whether all islands together have n rows; opens how many they have."""
+    bits = ceil(log2(n * machine.n_providers + 1)) + 1  # no island has more than n
+    counts = machine.private(None, None if own is None else own.counts, (2, 1), COUNT_FRACTION, bits)
+    count, one = (machine.part(counts, slice(i, i + 1), slice(0, 1)) for i in range(2))
+    total = await machine.product((one, count), fraction=2 * COUNT_FRACTION, bits=bits, name="rows")
+    opened = await machine.opened(total, smudge_bits=COUNT_FRACTION)
+    return abs(float(opened[0, 0]) - n) < 0.5
+
+
 async def coefficients(
     machine: Machine, scales: Scales, own: Moments | None, limit: int
 ) -> tuple[Shared, Shared | None]:
     """Coefficients and intercept, in the columns' units, to be released."""
     d, wide, h = scales.columns, scales.columns + 1, scales.halvings
-    products, means = (None, None) if own is None else own
+    products, means, _ = (None, None, None) if own is None else own
     P = C = machine.private(None, products, (wide, wide), FRACTION, 2)
     m = machine.private(None, means, (wide, 1), FRACTION, 1)
     if scales.intercept:

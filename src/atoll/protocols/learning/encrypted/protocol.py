@@ -63,6 +63,8 @@ HIDDEN = (
     "the key to itself"
 )
 
+WHOLE = "; where a few columns hold whole numbers (codes, counts) they say all joint sums and products"
+
 
 class EncryptedParameters(JointParameters, frozen=True):
     """``penalty`` and its weight ``alpha``; ``condition_bits``: eigenvalues of the correlations below
@@ -207,9 +209,11 @@ def _check_shape(joint: Joint, p: EncryptedParameters) -> None:
 # ---- who learns what, and what it costs ----
 
 
-def under_encryption() -> list[Disclosure]:
-    """What the machine's messages say, with rows or columns split."""
-    decided = "whether the columns decide the coefficients; if not, about how many are left undecided"
+def under_encryption(opened: str = "") -> list[Disclosure]:
+    """What the machine's messages say, with rows or columns split; ``opened``: what they open beside."""
+    decided = (
+        opened + "whether the columns decide the coefficients; if not, about how many are left undecided"
+    )
     to_providers = (
         *(machines.SessionSeed, machines.OthersKeyParts, machines.EncryptedMatrix),
         *(machines.SecondHalves, machines.MaskedTotal),
@@ -246,7 +250,7 @@ def learns(study: Study) -> list[Disclosure]:
             Disclosure(PROVIDER, method.contributors_see, (*method.to_contributors, *method.to_adder))
         )
         said.append(Disclosure(SERVER, "the intercept", method.to_receivers))
-    words = "all coefficients and the intercept"
+    words = "all coefficients and the intercept" + WHOLE
     for role in dict.fromkeys(address.role for address in study.receivers("model")):
         said.append(Disclosure(role, words, (OwnPart,) if role == SERVER else (OwnPart, Rest)))
     if any(address.role == CONSUMER for address in study.receivers("n_samples")):

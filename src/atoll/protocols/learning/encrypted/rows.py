@@ -36,9 +36,10 @@ from atoll.protocols.learning.columns import released
 from atoll.protocols.learning.columns.consent import check_columns
 from atoll.protocols.learning.columns.released import CONSUMER, EVERYONE, PROVIDER, SERVER, CommonRows
 from atoll.protocols.learning.design import INTERCEPT
-from atoll.protocols.learning.encrypted.moments import Scales, coefficients, own_moments
+from atoll.protocols.learning.encrypted.moments import Scales, coefficients, own_moments, rows_counted
 from atoll.protocols.learning.encrypted.protocol import (
     MOST_COLUMNS,
+    WHOLE,
     EncryptedParameters,
     check_parameters,
     compared,
@@ -107,8 +108,7 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         await compare(net, "the number of rows and the ranges", (common.n, common.exponents), group)
         await sums.close()
         scales = scales_of(p, common)
-        lifted = bool(p.weight) and net.me == group[0]
-        own_sums = await net.compute(lambda: own_moments(table.whole(), scales, lifted))
+        own_sums = await net.compute(lambda: own_moments(table.whole(), scales, net.me == group[0]))
         machine = roles.Provider(net, record, study.digest, server_, group, study.who(CONSUMER))
         found = await run(machine, study, scales, own_sums)
         await machine.check(last=True)
@@ -182,6 +182,8 @@ async def run(machine: Machine, study: Study, scales: Scales, own: Any) -> list[
     """The program; coefficients and intercept, where this role is released them."""
     p = study.read_parameters(RowsEncryptedParameters)
     await machine.set_up([Precision.HIGH])
+    if not await rows_counted(machine, scales.n, own):
+        raise checked.refuse(study.the(SERVER), f"{scales.n} as the number of all rows, which it is not")
     receivers = frozenset(str(a) for a in study.receivers("model"))
     found = []
     for result in await coefficients(machine, scales, own, p.condition_bits):
@@ -243,13 +245,13 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROVIDER, common, (Common,), counted_),
         Disclosure(SERVER, "each island's column names", (Columns,)),
         Disclosure(SERVER, common, method.to_receivers, counted_),
-        *under_encryption(),
+        *under_encryption("the number of all rows, once more; and "),
     ]
     if len(study.who(PROVIDER)) == 2:
         alone = "with two providers: each learns the other's number of rows, and of each column whether the "
         alone += "other's values reach as far as its own"
         said.append(Disclosure(PROVIDER, alone))
-    words = "the coefficients and the intercept"
+    words = "the coefficients and the intercept" + WHOLE
     for role in dict.fromkeys(address.role for address in study.receivers("model")):
         named = (machines.ReleasedShare, ModelNames) if role == CONSUMER else (machines.ReleasedShare,)
         said.append(Disclosure(role, words, named))
@@ -274,8 +276,8 @@ def counted(study: Study, at: Circumstances, more: int = 0) -> Expectation:
     """Messages, bytes and rounds, from the program itself, run on shapes."""
     del more
     p, group, d = study.read_parameters(RowsEncryptedParameters), study.who(PROVIDER), at.columns
-    M = len(group)
-    machine = Counted([str(a) for a in group], float(d))
+    M, n = len(group), max(sum(at.rows), 2 * d + 2) if at.rows else 1 << 14
+    machine = Counted([str(a) for a in group], float(n), then=float(d))
     machine.gathered(20 * d)
     machine.broadcast(20 * d)
     compared(machine)
@@ -285,7 +287,6 @@ def counted(study: Study, at: Circumstances, more: int = 0) -> Expectation:
     machine.coordinator_depth = machine.depth
     machine.broadcast(2 * d)
     compared(machine)
-    n = max(sum(at.rows), 2 * d + 2) if at.rows else 1 << 14
     scales = scales_of(p, Common(n, (0,) * (d + 1)))
     at_once(run(machine, study, scales, None))
     machine.check(last=True)
@@ -314,6 +315,7 @@ def _check(study: Study) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted-rows",
+    version=2,
     title="Least squares under encryption, with rows split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

@@ -187,6 +187,9 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
         Disclosure(role, total if p.epsilon is None else "the total variance, noisy", kinds, VARIANCES),
         Disclosure(role, spectrum_words(p) + exact, kinds, (*VARIANCES, "certificate")),
     ]
+    if p.standardize and p.epsilon is None:
+        short = "where a column varies too little to be standardised, how little; the run then ends"
+        said.append(Disclosure(role, short, kinds))
     if p.retries:
         said.append(
             Disclosure(

@@ -1,7 +1,8 @@
 """Components that stay shared after a run, and later steps on them.
 
 A study that releases ``encrypted`` ends with every provider and the coordinator keeping its share of
-components and offset; any share is random without the last one, and the session's keys are thrown away.
+components and offset: the providers' are random without the last of them, the coordinator's holds nothing.
+The session's keys are thrown away.
 A later step is a protocol of its own among the same roles, each of which is handed the share that it kept:
 it makes new keys and encrypts the same shares under them (to project rows), or adds the shares up (to open).
 Shares are never refreshed in between, so a second opening sends the same bytes as the first.

@@ -1,12 +1,14 @@
 """Random ``kill -9`` of workers, nodes and the hub, over all studies of the contract.
 
     python -m benchmarks.network_kills --kills 1000 --seed 1
+    python -m benchmarks.network_kills --minutes 20 --seed 2 --record kills.jsonl
     python -m benchmarks.network_kills --only summation-shares --kills 5
 
 Sites and hub are processes on this machine; each site's node takes part in several studies at a time. While
 a study runs, a random one of its workers dies every now and then, at times a whole node, the hub, or the hub
 with its storage. Every run must complete, all receipts must tell the same story, every ledger must have one
 release for each run, and whoever listens at the hub must never see two payloads under one message id.
+``--record`` adds a line for this campaign to a file and prints what all of its lines come to.
 """
 
 from __future__ import annotations
@@ -348,7 +350,7 @@ def campaign(
     with ForkedMachine(folder) as machine:
         made = Campaign(machine, names, seed)
         tally = made.tally
-        machine.start_hub()
+        machine.start_hub(WAIT)
         made.listener.start()
         for site in made.sites:
             machine.start_node(
@@ -397,6 +399,7 @@ def main() -> None:
     parser.add_argument("--together", type=int, default=4, help="how many studies run at a time")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no further study after so many")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=Path, help="a file to which this campaign's figures are added")
     parser.add_argument("--only", nargs="*", default=[], help="studies whose name contains one of these")
     given = parser.parse_args()
     names = [n for n in EXAMPLES if not given.only or any(word in n for word in given.only)]
@@ -414,22 +417,45 @@ def main() -> None:
             kept_in = Path(tempfile.mkdtemp(prefix="atoll-kills-kept-"))
             shutil.copytree(folder, kept_in, dirs_exist_ok=True, ignore=shutil.ignore_patterns("nursery"))
             print(f"the folders are kept in {kept_in}")
-    print(
-        json.dumps(
-            {
-                "good": tally.good,
-                "kills": dict(tally.kills),
-                "finished runs": tally.finished,
-                "misbooked": tally.misbooked,
-                "frames": tally.frames,
-                "doubled": tally.doubled,
-                "contradictions": tally.contradictions,
-                "not finished": {n: how for n, how in tally.runs.items() if how != "finished"},
-            },
-            indent=2,
+    found = told(tally, given.seed)
+    print(json.dumps(found, indent=2))
+    if given.record:
+        with given.record.open("a") as record:
+            record.write(json.dumps(found) + "\n")
+        print(
+            json.dumps(sum_of([json.loads(line) for line in given.record.read_text().splitlines()]), indent=2)
         )
-    )
     raise SystemExit(not tally.good)
+
+
+def told(tally: Tally, seed: int) -> dict[str, Any]:
+    """One campaign, for a record."""
+    return {
+        "seed": seed,
+        "good": tally.good,
+        "kills": dict(tally.kills),
+        "finished runs": tally.finished,
+        "studies": len(tally.runs),
+        "frames": tally.frames,
+        "misbooked": tally.misbooked,
+        "doubled": tally.doubled,
+        "contradictions": tally.contradictions,
+        "not finished": {n: how for n, how in tally.runs.items() if how != "finished"},
+    }
+
+
+def sum_of(record: list[dict[str, Any]]) -> dict[str, Any]:
+    """What several campaigns come to; good if each was."""
+    kills: Counter[str] = Counter()
+    for one in record:
+        kills.update(one["kills"])
+    return {
+        "campaigns": len(record),
+        "seeds": [one["seed"] for one in record],
+        "good": all(one["good"] for one in record),
+        "kills": {**kills, "in all": kills.total()},
+        **{what: sum(one[what] for one in record) for what in ("finished runs", "frames")},
+    }
 
 
 if __name__ == "__main__":

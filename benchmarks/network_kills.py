@@ -47,11 +47,11 @@ from atoll.protocols.own import Own, owned
 from atoll.runtime.execute import joined
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.nats import hub as hubs
-from atoll.runtime.nats import kept, submit, wire
+from atoll.runtime.nats import kept, runs, submit, wire
 from atoll.runtime.nats.receipts import contradictions, read_receipt
 from atoll.runtime.nats.requests import Request
 from atoll.runtime.nats.runs import RunFolder
-from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.nats.starts import RunStart, begin
 from atoll.runtime.result import load_result
 from atoll.study.address import Address
 from atoll.study.model import Study
@@ -213,13 +213,16 @@ class Campaign:
                 first, study, "a campaign", deadline=DEADLINE, data_set=data_set, patience=WAIT
             ).name
         folders = [RunFolder(self.machine.sites[site], run) for site in sites]
+        keys = []
         for place, folder in enumerate(folders[1:], 1):
+            # Before the last approval nobody starts; after it the run may end before its key is looked at.
+            keys.append((folders[place - 1].path / "key.bin").read_bytes())
             _until(folder.review.exists)
             data_set = self._data_set(name, place)
             with self._calm, self.machine.acting(sites[place]):
                 submit.asked(folder.site, Request(does="approve", run=run, data_set=data_set), WAIT)
         _until(lambda: all(len(one.given(one.proposed())) == len(sites) for one in folders))
-        starts = [folder.start(folder.site.identity()) for folder in folders]
+        starts = [_start(folder, key) for folder, key in zip(folders, keys, strict=False)]
         self.listener.know({start.me: start for start in starts})
         self._kill_some(sites, folders, kills)
         for folder in folders:
@@ -315,6 +318,12 @@ class Campaign:
         self.machine.log("hub").write_text("")
         self.machine.start_hub(WAIT)
         self.tally.kills["hub, storage wiped" if wiped else "hub"] += 1
+
+
+def _start(folder: RunFolder, sealed: bytes) -> RunStart:
+    identity, proposed = folder.site.identity(), folder.proposed()
+    private = identity.unseal(sealed, runs._SEALED)
+    return begin(identity, proposed, folder.given(proposed), private)
 
 
 def _is_worker(pid: int, folder: RunFolder) -> bool:

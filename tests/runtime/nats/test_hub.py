@@ -361,7 +361,8 @@ def test_a_nats_server_of_ones_own_is_used_by_its_address(tmp_path: Path) -> Non
         conf = tmp_path / "nats.conf"
         conf.write_text(
             f'listen: "127.0.0.1:{port}"\npid_file: "{pid}"\njetstream {{ store_dir: "{tmp_path}/js" }}\n'
-            f'tls {{ cert_file: "{pem}", key_file: "{key}", handshake_first: auto }}\n'
+            f'tls {{ cert_file: "{pem}", key_file: "{key}", handshake_first: "30s", timeout: 60 }}\n'
+            "authorization { timeout: 60 }\n"
             "include hub/accounts.conf\n"
         )
         process = await asyncio.create_subprocess_exec(

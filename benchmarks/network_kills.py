@@ -46,8 +46,8 @@ from atoll.protocols import Learned, protocol_of, resolve
 from atoll.protocols.own import Own, owned
 from atoll.runtime.execute import joined
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.nats import connection, kept, runs, submit, wire
 from atoll.runtime.nats import hub as hubs
-from atoll.runtime.nats import kept, runs, submit, wire
 from atoll.runtime.nats.receipts import contradictions, read_receipt
 from atoll.runtime.nats.requests import Request
 from atoll.runtime.nats.runs import RunFolder
@@ -115,9 +115,10 @@ class Listener(threading.Thread):
 
             await client.subscribe("a.in.>", cb=note)
             while not (self.over.is_set() or gone.is_set()):
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
+                await client.flush(timeout=30)  # nobody says of a hub that was killed that it is gone
         finally:
-            await client.close()
+            await connection.abandon(client)  # whatever state it is in
 
     def know(self, starts: dict[str, RunStart]) -> None:
         """The keys of a run that begins; frames that came before are looked at now."""
@@ -453,7 +454,7 @@ def main() -> None:
         print(
             json.dumps(sum_of([json.loads(line) for line in given.record.read_text().splitlines()]), indent=2)
         )
-    raise SystemExit(not tally.good)
+    raise SystemExit(not found["good"])
 
 
 def told(tally: Tally, seed: int, *, apart: bool) -> dict[str, Any]:
@@ -461,7 +462,7 @@ def told(tally: Tally, seed: int, *, apart: bool) -> dict[str, Any]:
     return {
         "seed": seed,
         "apart": apart,
-        "good": tally.good,
+        "good": tally.good and tally.frames > 0,
         "kills": dict(tally.kills),
         "finished runs": tally.finished,
         "studies": len(tally.runs),

@@ -1,12 +1,15 @@
 """Random ``kill -9`` of workers, nodes and the hub, over all studies of the contract.
 
     python -m benchmarks.network_kills --kills 1000 --seed 1
+    python -m benchmarks.network_kills --minutes 20 --seed 2 --record kills.jsonl
     python -m benchmarks.network_kills --only summation-shares --kills 5
 
-Sites and hub are processes on this machine; each site's node takes part in several studies at a time. While
+Sites and hub are processes on this machine; started by root, each has a network namespace, a user and a home
+of its own that no other sees. Each site's node takes part in several studies at a time. While
 a study runs, a random one of its workers dies every now and then, at times a whole node, the hub, or the hub
 with its storage. Every run must complete, all receipts must tell the same story, every ledger must have one
 release for each run, and whoever listens at the hub must never see two payloads under one message id.
+``--record`` adds a line for this campaign to a file and prints what all of its lines come to.
 """
 
 from __future__ import annotations
@@ -33,8 +36,9 @@ from msgspec import structs
 from tests.support.examples import EXAMPLES, Example, same
 from tests.support.nursery import ForkedMachine
 from tests.support.opening import Opener
+from tests.support.organisations import Organisations, organisations
 
-from atoll.cli.one_machine import OneMachine, send_signal, worker_pid
+from atoll.cli.one_machine import send_signal, worker_pid
 from atoll.data.island import as_islands
 from atoll.errors import AtollError
 from atoll.privacy.ledger import Ledger
@@ -42,12 +46,12 @@ from atoll.protocols import Learned, protocol_of, resolve
 from atoll.protocols.own import Own, owned
 from atoll.runtime.execute import joined
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.nats import connection, kept, runs, submit, wire
 from atoll.runtime.nats import hub as hubs
-from atoll.runtime.nats import kept, submit, wire
 from atoll.runtime.nats.receipts import contradictions, read_receipt
 from atoll.runtime.nats.requests import Request
 from atoll.runtime.nats.runs import RunFolder
-from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.nats.starts import RunStart, begin
 from atoll.runtime.result import load_result
 from atoll.study.address import Address
 from atoll.study.model import Study
@@ -55,6 +59,7 @@ from atoll.study.model import Study
 WAIT = 7200.0
 """Seconds; a machine on which others work may stand still for minutes."""
 DEADLINE = 600.0
+Machines = ForkedMachine | Organisations
 
 
 @dataclass
@@ -80,7 +85,7 @@ class Tally:
 class Listener(threading.Thread):
     """Sees every frame at the hub and, with the keys of all parties, notes which payload a message id has."""
 
-    def __init__(self, machine: OneMachine, tally: Tally) -> None:
+    def __init__(self, machine: Machines, tally: Tally) -> None:
         super().__init__(daemon=True)
         self._machine, self._tally = machine, tally
         self._seen: dict[tuple[Any, ...], bytes] = {}
@@ -89,6 +94,7 @@ class Listener(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
+        self._machine.at_the_hub()
         while not self.over.is_set():
             try:
                 asyncio.run(self._listen())
@@ -109,9 +115,10 @@ class Listener(threading.Thread):
 
             await client.subscribe("a.in.>", cb=note)
             while not (self.over.is_set() or gone.is_set()):
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.5)
+                await client.flush(timeout=30)  # nobody says of a hub that was killed that it is gone
         finally:
-            await client.close()
+            await connection.abandon(client)  # whatever state it is in
 
     def know(self, starts: dict[str, RunStart]) -> None:
         """The keys of a run that begins; frames that came before are looked at now."""
@@ -140,7 +147,7 @@ class Listener(threading.Thread):
 class Campaign:
     """Sites with the tables of all chosen studies, and the killing."""
 
-    def __init__(self, machine: OneMachine, names: list[str], seed: int) -> None:
+    def __init__(self, machine: Machines, names: list[str], seed: int) -> None:
         self.machine = machine
         self.tally = Tally()
         self.listener = Listener(machine, self.tally)
@@ -159,7 +166,7 @@ class Campaign:
         for name, example in self.examples.items():
             self._write_tables(name, example, tables)
         for name in self.sites:
-            (machine.folder / f"{name}.toml").write_text("\n".join(tables[name]))
+            (machine.home(name) / f"{name}.toml").write_text("\n".join(tables[name]))
 
     def _pinned(self, study: Study) -> Study:
         parties = [
@@ -177,7 +184,7 @@ class Campaign:
             if island is None:
                 continue
             frame = island.frame() if island.named else None
-            path = self.machine.folder / f"{site}-{name}.{'npz' if frame is None else 'parquet'}"
+            path = self.machine.home(site) / f"{site}-{name}.{'npz' if frame is None else 'parquet'}"
             if frame is None:
                 np.savez(path, X=island.frame().to_numpy())
             else:
@@ -201,19 +208,22 @@ class Campaign:
         study = self.studies[name]
         sites = self.sites[: len(study.parties)]
         first = self.machine.sites[sites[0]]
-        with self._calm:
+        with self._calm, self.machine.acting(sites[0]):
             data_set = self._data_set(name, 0)
             run = submit.submit(
                 first, study, "a campaign", deadline=DEADLINE, data_set=data_set, patience=WAIT
             ).name
         folders = [RunFolder(self.machine.sites[site], run) for site in sites]
+        keys = []
         for place, folder in enumerate(folders[1:], 1):
+            # Before the last approval nobody starts; after it the run may end before its key is looked at.
+            keys.append((folders[place - 1].path / "key.bin").read_bytes())
             _until(folder.review.exists)
             data_set = self._data_set(name, place)
-            with self._calm:
+            with self._calm, self.machine.acting(sites[place]):
                 submit.asked(folder.site, Request(does="approve", run=run, data_set=data_set), WAIT)
         _until(lambda: all(len(one.given(one.proposed())) == len(sites) for one in folders))
-        starts = [folder.start(folder.site.identity()) for folder in folders]
+        starts = [_start(folder, key) for folder, key in zip(folders, keys, strict=False)]
         self.listener.know({start.me: start for start in starts})
         self._kill_some(sites, folders, kills)
         for folder in folders:
@@ -270,7 +280,7 @@ class Campaign:
             with self._calm:
                 self.machine.kill(site)
                 self.machine.start_node_again(site)
-                _until(self.machine.sites[site].node_runs)
+                self.until_it_runs(site)
             self.tally.kills["node"] += 1
         else:
             folder = self.draw.choice(folders)
@@ -280,13 +290,17 @@ class Campaign:
             self.tally.kills["worker"] += 1
         return True
 
+    def until_it_runs(self, site: str) -> None:
+        with self.machine.acting(site):
+            _until(self.machine.sites[site].node_runs)
+
     def check_ledgers(self) -> None:
         """One release for each finished run, and nothing held back for one that is over."""
         for site in self.sites:
             path = self.machine.sites[site].ledger
             if not path.exists():
                 continue
-            with Ledger(path) as ledger:
+            with self.machine.acting(site), Ledger(path) as ledger:
                 for name in self.examples:
                     found = ledger.debits(name)
                     releases = {debit.release_id for debit in found}
@@ -302,9 +316,15 @@ class Campaign:
             _until(lambda: not _exists(server))
         if wiped:
             shutil.rmtree(self.machine.hub.path("storage"), ignore_errors=True)
-        (self.machine.folder / "hub.log").write_text("")
+        self.machine.log("hub").write_text("")
         self.machine.start_hub(WAIT)
         self.tally.kills["hub, storage wiped" if wiped else "hub"] += 1
+
+
+def _start(folder: RunFolder, sealed: bytes) -> RunStart:
+    identity, proposed = folder.site.identity(), folder.proposed()
+    private = identity.unseal(sealed, runs._SEALED)
+    return begin(identity, proposed, folder.given(proposed), private)
 
 
 def _is_worker(pid: int, folder: RunFolder) -> bool:
@@ -341,21 +361,24 @@ def campaign(
     per_run: int = 4,
     together: int = 1,
     seconds: float = 1e9,
+    apart: bool = False,
     say: Any = print,
 ) -> Tally:
     """Studies in turn, some together, until so many kills were done, each of them at least once."""
     until = time.monotonic() + seconds
-    with ForkedMachine(folder) as machine:
+    sites = max(len(EXAMPLES[name]().study.parties) for name in names)
+    with organisations(folder, sites) if apart else ForkedMachine(folder) as machine:
         made = Campaign(machine, names, seed)
         tally = made.tally
-        machine.start_hub()
+        machine.begin()
+        machine.start_hub(WAIT)
         made.listener.start()
         for site in made.sites:
             machine.start_node(
-                site, "--data", str(machine.folder / f"{site}.toml"), "--deadline", str(DEADLINE)
+                site, "--data", str(machine.home(site) / f"{site}.toml"), "--deadline", str(DEADLINE)
             )
         for site in made.sites:
-            _until(machine.sites[site].node_runs)
+            made.until_it_runs(site)
         number, turn = 0, threading.Lock()
 
         def one() -> str | None:
@@ -397,10 +420,18 @@ def main() -> None:
     parser.add_argument("--together", type=int, default=4, help="how many studies run at a time")
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no further study after so many")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--apart",
+        action=argparse.BooleanOptionalAction,
+        default=os.geteuid() == 0,
+        help="a network namespace and a user for each party; needs root",
+    )
+    parser.add_argument("--record", type=Path, help="a file to which this campaign's figures are added")
     parser.add_argument("--only", nargs="*", default=[], help="studies whose name contains one of these")
     given = parser.parse_args()
     names = [n for n in EXAMPLES if not given.only or any(word in n for word in given.only)]
-    with tempfile.TemporaryDirectory(prefix="atoll-kills-") as folder:
+    with tempfile.TemporaryDirectory(prefix="atoll-kills-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # every user must get to its own home
         tally = campaign(
             names,
             given.kills,
@@ -409,27 +440,52 @@ def main() -> None:
             per_run=given.per_run,
             together=given.together,
             seconds=60 * given.minutes,
+            apart=given.apart,
         )
         if not tally.good:
             kept_in = Path(tempfile.mkdtemp(prefix="atoll-kills-kept-"))
             shutil.copytree(folder, kept_in, dirs_exist_ok=True, ignore=shutil.ignore_patterns("nursery"))
             print(f"the folders are kept in {kept_in}")
-    print(
-        json.dumps(
-            {
-                "good": tally.good,
-                "kills": dict(tally.kills),
-                "finished runs": tally.finished,
-                "misbooked": tally.misbooked,
-                "frames": tally.frames,
-                "doubled": tally.doubled,
-                "contradictions": tally.contradictions,
-                "not finished": {n: how for n, how in tally.runs.items() if how != "finished"},
-            },
-            indent=2,
+    found = told(tally, given.seed, apart=given.apart)
+    print(json.dumps(found, indent=2))
+    if given.record:
+        with given.record.open("a") as record:
+            record.write(json.dumps(found) + "\n")
+        print(
+            json.dumps(sum_of([json.loads(line) for line in given.record.read_text().splitlines()]), indent=2)
         )
-    )
-    raise SystemExit(not tally.good)
+    raise SystemExit(not found["good"])
+
+
+def told(tally: Tally, seed: int, *, apart: bool) -> dict[str, Any]:
+    """One campaign, for a record."""
+    return {
+        "seed": seed,
+        "apart": apart,
+        "good": tally.good and tally.frames > 0,
+        "kills": dict(tally.kills),
+        "finished runs": tally.finished,
+        "studies": len(tally.runs),
+        "frames": tally.frames,
+        "misbooked": tally.misbooked,
+        "doubled": tally.doubled,
+        "contradictions": tally.contradictions,
+        "not finished": {n: how for n, how in tally.runs.items() if how != "finished"},
+    }
+
+
+def sum_of(record: list[dict[str, Any]]) -> dict[str, Any]:
+    """What several campaigns come to; good if each was."""
+    kills: Counter[str] = Counter()
+    for one in record:
+        kills.update(one["kills"])
+    return {
+        "campaigns": len(record),
+        "seeds": [one["seed"] for one in record],
+        "good": all(one["good"] for one in record),
+        "kills": {**kills, "in all": kills.total()},
+        **{what: sum(one[what] for one in record) for what in ("finished runs", "frames")},
+    }
 
 
 if __name__ == "__main__":

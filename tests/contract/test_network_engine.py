@@ -55,7 +55,7 @@ def check(example: Example, engine: ThreadedParties, folder: Path) -> None:
             assert same(dict(again.outputs), dict(outcome.learned[address].outputs))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", IN_MEMORY)
 def test_over_a_hub_in_memory(name: str, tmp_path: Path) -> None:
     check(EXAMPLES[name](), ThreadedParties(folder=tmp_path), tmp_path)
@@ -83,7 +83,7 @@ def test_a_worker_foresees_every_protocol_from_within_its_loop() -> None:
     assert min(rounds[name] for name in ("sfpca", "pppca", "least-squares-encrypted")) > 1
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name", ["summation-masks-dropouts", "summation-mix", "sfpca-scores", "dpdpca-lattice"]
 )
@@ -111,7 +111,7 @@ def carriers(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyp
         yield made
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", OVER_NATS)
 def test_over_nats(name: str, tmp_path: Path, carriers) -> None:  # type: ignore[no-untyped-def]
     check(EXAMPLES[name](), ThreadedParties(carriers, folder=tmp_path, durable=True), tmp_path)

@@ -22,6 +22,7 @@ from atoll.protocols.own import Own
 from atoll.runtime.journal import Journal
 from atoll.runtime.nats import wire
 from atoll.runtime.nats.carrier import MemoryHub
+from atoll.runtime.nats.link import Link
 from atoll.runtime.nats.party import PartyOutcome, run_party
 from atoll.runtime.nats.sending import Timing
 from atoll.runtime.nats.starts import RunStart
@@ -47,17 +48,22 @@ class Crash(BaseException):
 
 
 class Doom:
-    """Counts the points that a party passes, and raises at one of them and at all later ones."""
+    """Counts the points that a party passes, and raises at one of them and at all later ones.
 
-    def __init__(self, at: int | None = None) -> None:
-        self.at = at
+    ``of``: the kind that is counted. Signs of life are points too, and their number grows with the time
+    that everything takes: whoever needs a party to have come so far, and no further, counts what it sends.
+    """
+
+    def __init__(self, at: int | None = None, of: str | None = None) -> None:
+        self.at, self.of = at, of
         self.passed: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def __call__(self, point: str) -> None:
         with self._lock:
             self.passed[point] += 1
-            if self.at is not None and self.passed.total() >= self.at:
+            count = self.passed.total() if self.of is None else self.passed[self.of]
+            if self.at is not None and count >= self.at:
                 raise Crash
 
 
@@ -120,19 +126,31 @@ class Lab:
     ) -> PartyOutcome:
         """One start of one party."""
         start: RunStart = self.starts[name]
-        return asyncio.run(
-            run_party(
-                start,
-                own or self.own.get(name, Own()),
-                folder or self.folder / name,
-                lambda: self.hub.carrier(start.fingerprint(name)),
-                deadline=self.deadline,
-                timing=self.timing,
-                protocol=self.protocol,
-                durable=False,
-                probe=doom,
+        self.revive(name)
+        try:
+            return asyncio.run(
+                run_party(
+                    start,
+                    own or self.own.get(name, Own()),
+                    folder or self.folder / name,
+                    lambda: self.hub.carrier(start.fingerprint(name)),
+                    deadline=self.deadline,
+                    timing=self.timing,
+                    protocol=self.protocol,
+                    durable=False,
+                    probe=doom,
+                )
             )
-        )
+        finally:
+            self.bury(name)
+
+    def bury(self, name: str) -> None:
+        """Nothing more will be heard of it."""
+        _DEAD.add((self.starts[name].run_id, name))
+
+    def revive(self, name: str) -> None:
+        """It runs, or is about to."""
+        _DEAD.discard((self.starts[name].run_id, name))
 
     def run(self, loss: Loss = LOSSES["the power failed"]) -> dict[str, PartyOutcome]:
         """All parties, each again after a crash."""
@@ -151,6 +169,30 @@ class Lab:
         with ThreadPoolExecutor(len(self.starts)) as threads:
             list(threads.map(one, self.starts))
         return self.outcomes
+
+
+_DEAD: set[tuple[bytes, str]] = set()
+"""Parties that do not run, by their run: they ended, they crashed, or they never began."""
+
+
+def only_the_dead_are_silent() -> Callable[[], None]:
+    """From now on nobody who runs counts as silent, however long a busy machine keeps it from saying a word;
+    returns how to end that. Deadlines may be short then."""
+    look = Link._look_for_silence
+
+    async def looking(self: Link, now: float) -> None:
+        for peer in self.near:
+            if (self.state.start.run_id, peer.name) not in _DEAD:
+                peer.last = max(peer.last, now)
+        await look(self, now)
+
+    Link._look_for_silence = looking  # type: ignore[method-assign]
+
+    def end() -> None:
+        Link._look_for_silence = look  # type: ignore[method-assign]
+        _DEAD.clear()
+
+    return end
 
 
 _ON_DISK: dict[Path, tuple[int, int]] = {}

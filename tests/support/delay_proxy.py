@@ -15,7 +15,10 @@ async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay
     async def read() -> None:
         data = b"."
         while data:
-            data = await reader.read(65536)
+            try:
+                data = await reader.read(65536)
+            except OSError:  # that side was killed: the other must hear of it
+                data = b""
             await queue.put((loop.time() + delay, data))
 
     reading = asyncio.create_task(read())
@@ -37,7 +40,18 @@ async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay
 async def serve(listen: str, target: str, delay: float) -> None:
     """Until it is ended."""
 
+    kept: set[object] = set()
+    """Whoever is connected: a loop forgets tasks that nobody holds."""
+
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        kept.add(task)
+        try:
+            await passed_on(reader, writer)
+        finally:
+            kept.discard(task)
+
+    async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, port = target.rsplit(":", 1)
         try:
             there, back = await asyncio.open_connection(host, int(port))

@@ -87,10 +87,10 @@ async def running(hub: HubFolder) -> AsyncIterator[hubs.RunningHub]:
     task = asyncio.create_task(up.run())
     answers = asyncio.create_task(up.answers.wait())
     try:
-        await asyncio.wait({task, answers}, timeout=30, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, answers}, timeout=120, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
-        assert up.answers.is_set(), "the hub did not start within 30 seconds"
+        assert up.answers.is_set(), "the hub did not start within 120 seconds"
         yield up
     finally:
         answers.cancel()
@@ -110,14 +110,14 @@ async def take(carrier: Carrier, topic: str, count: int) -> list[Arrived]:
     return found
 
 
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 120) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(seconds):
         while not await condition():
             await asyncio.sleep(0.02)
 
 
-def run(course: Coroutine[Any, Any, None], seconds: float = 60) -> None:
+def run(course: Coroutine[Any, Any, None], seconds: float = 300) -> None:
     """Run a test's course; one that hangs fails."""
     asyncio.run(asyncio.wait_for(course, seconds))
 
@@ -128,11 +128,11 @@ def in_background(up: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    entered = asyncio.run_coroutine_threadsafe(up.__aenter__(), loop).result(60)
+    entered = asyncio.run_coroutine_threadsafe(up.__aenter__(), loop).result(180)
     try:
         yield entered
     finally:
-        asyncio.run_coroutine_threadsafe(up.__aexit__(None, None, None), loop).result(60)
+        asyncio.run_coroutine_threadsafe(up.__aexit__(None, None, None), loop).result(180)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

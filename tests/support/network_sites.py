@@ -67,7 +67,7 @@ def sites(
     with OneMachine(folder / "machine") as machine:
         for name in (*islands, OFFICE):
             machine.add_site(name)
-        machine.start_hub()
+        machine.start_hub(SECONDS)
         for name in islands:
             machine.start_node(name, "--data", str(folder / f"{name}.csv"), "--deadline", str(deadline))
         yield machine

@@ -96,8 +96,25 @@ class ForkedMachine(OneMachine):
         if self._server.stdout is not None:
             self._server.stdout.close()
 
+    def home(self, name: str) -> Path:
+        """Where a site's owner keeps files."""
+        return self.folder
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def begin(self) -> None:
+        """Everything stands where it must."""
+
+    def acting(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """As the owner of a site: all are one here."""
+        return contextlib.nullcontext()
+
+    def at_the_hub(self) -> None:
+        """This thread is on the hub's network already."""
+
     def _start(self, name: str, *command: str) -> None:
-        log = self.folder / f"{name}.log"
+        log = self.log(name)
         log.touch()
         started: Any = Forked(self.nursery, "command", log, list(command))
         self._processes[name] = started

@@ -11,7 +11,7 @@ from atoll.runtime.nats.starts import RunStart
 
 
 class Opener:
-    """Opens every frame of one run, with the keys of all its parties."""
+    """Opens every frame of one run, with the keys of its parties, of whom one may be missing."""
 
     def __init__(self, starts: Mapping[str, RunStart]) -> None:
         self._starts = starts
@@ -25,7 +25,11 @@ class Opener:
         """Head and body of a frame on its way to a fingerprint; None for what no party of the run sealed."""
         try:
             cover = wire.read_cover(frame, self.run)
-            cipher = self._keys[self._by_key[to]].receiving(self._parties[cover.party], cover.boot)
+            sender, receiver = self._parties[cover.party], self._by_key[to]
+            if receiver in self._keys:
+                cipher = self._keys[receiver].receiving(sender, cover.boot)
+            else:
+                cipher = self._keys[sender].sending(receiver, cover.boot)
             return wire.unseal(cipher, cover, frame)
         except (MessageError, KeyError, IndexError):
             return None

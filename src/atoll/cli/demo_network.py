@@ -176,7 +176,7 @@ def _same_as_local(result: Result, file: StudyFile) -> bool:
     from atoll.runtime.studies import read_own
 
     local = run_study(file.study, read_own(file)).result
-    return all(_same(result[name], local[name]) for name in ("components", "explained_variance", "scores"))
+    return all(_same(value, local.outputs.get(name)) for name, value in result.outputs.items())
 
 
 def _same(one: Any, other: Any) -> bool:

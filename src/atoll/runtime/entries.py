@@ -117,6 +117,24 @@ class Aborted(Entry, frozen=True, tag=10):
     role: int
 
 
+class PeerEnded(Entry, frozen=True, tag=12):
+    """Another party ended the run by an error when this one was done: it asks nothing any more."""
+
+    party: int
+
+
 Entries = (
-    Header | Draw | Sent | Got | Refilled | Gone | Acked | PeerBoot | Kept | Finished | PeerDone | Aborted
+    Header
+    | Draw
+    | Sent
+    | Got
+    | Refilled
+    | Gone
+    | Acked
+    | PeerBoot
+    | Kept
+    | Finished
+    | PeerDone
+    | PeerEnded
+    | Aborted
 )

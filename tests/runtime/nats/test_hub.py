@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 from tests.support.hub import admit, carrier, connected, free_port, make_hub, run, running, take, until
 
 from atoll.crypto.identity import Identity
@@ -17,7 +18,7 @@ from atoll.runtime.nats import certificates, directory, hub_status
 from atoll.runtime.nats import hub as hubs
 from atoll.runtime.nats.connection import HubNotTrusted, HubRefused
 from atoll.runtime.nats.hub_config import HubFolder
-from atoll.runtime.nats.invitations import Invitation, join
+from atoll.runtime.nats.invitations import Invitation, join, shown_chain
 from atoll.runtime.nats.nats_carrier import NatsCarrier
 
 A, B, C = Identity(b"a" * 32), Identity(b"b" * 32), Identity(b"c" * 32)
@@ -116,8 +117,12 @@ def test_a_party_whose_time_is_over_is_shut_out(tmp_path: Path, monkeypatch: pyt
 
     async def course() -> None:
         hub = make_hub(tmp_path / "hub")
-        hubs.add_party(hub, "for a moment", A.public, hubs.Login.of(A).public, days=2 / 86400)
+        hubs.add_party(hub, "for a moment", A.public, hubs.Login.of(A).public, days=1)
         async with running(hub), connected(carrier(hub, A)) as (a,):
+            with hub.changing() as change:
+                member = change.members.parties[A.fingerprint]
+                assert member.expires > time.time()
+                change.set(parties={A.fingerprint: structs.replace(member, expires=int(time.time()))})
 
             async def shut_out() -> bool:
                 return isinstance(a.trouble, HubRefused)
@@ -139,12 +144,14 @@ def test_a_certificate_is_renewed_while_the_hub_runs(tmp_path: Path, monkeypatch
             monkeypatch.setattr(certificates, "RENEW_DAYS", 200)
             assert hubs.renew(hub)
             hubs.reload(hub)
-            await asyncio.sleep(0.3)
+
+            async def is_shown() -> bool:
+                shown = (await shown_chain(hub.settings.url))[0].encode()
+                return shown in hub.path("server.pem").read_bytes()
+
+            await until(is_shown)
             # Who is connected stays so; who comes later sees the new one, under the same authority.
             assert a.reconnects == 0
-            from atoll.runtime.nats.invitations import shown_chain
-
-            assert (await shown_chain(hub.settings.url))[0].encode() in hub.path("server.pem").read_bytes()
             async with connected(carrier(hub, A)):
                 pass
         assert certificates.days_left(hub.path("server.pem").read_bytes()) > 360
@@ -190,6 +197,12 @@ def test_a_given_certificate_is_used_and_followed(tmp_path: Path) -> None:
     run(course())
 
 
+async def waits_for(hub: HubFolder, identity: Identity) -> bool:
+    """Whether the hub holds something for a party."""
+    found = {one.fingerprint: one for one in (await hub_status.status(hub)).parties}
+    return bool(found[identity.fingerprint].waiting_frames)
+
+
 def test_an_upgrade_keeps_everyone(tmp_path: Path) -> None:
     """What a hub of this format wrote is enough for a newer version to go on: nobody joins again."""
 
@@ -200,7 +213,7 @@ def test_an_upgrade_keeps_everyone(tmp_path: Path) -> None:
             b = await join(str(_invited(hub, "b")), B)
             async with connected(NatsCarrier(way.url, A, way.ca)) as (a,):
                 await a.publish(B.fingerprint, "run1", b"kept over the upgrade")
-                await asyncio.sleep(0.2)
+                await until(lambda: waits_for(hub, B))
         # What the server reads is written anew by whichever version starts.
         hub.path("nats.conf").unlink()
         hub.path("accounts.conf").unlink()
@@ -228,7 +241,7 @@ def test_the_status_says_who_is_there_and_what_waits(tmp_path: Path) -> None:
         assert not before.runs
         async with running(hub), connected(carrier(hub, A)) as (a,):
             await a.publish(B.fingerprint, "run1", b"x" * 1000)
-            await asyncio.sleep(0.2)
+            await until(lambda: waits_for(hub, B))
             now = await hub_status.status(hub)
         assert now.runs
         assert now.trouble == ""
@@ -348,7 +361,8 @@ def test_a_nats_server_of_ones_own_is_used_by_its_address(tmp_path: Path) -> Non
         conf = tmp_path / "nats.conf"
         conf.write_text(
             f'listen: "127.0.0.1:{port}"\npid_file: "{pid}"\njetstream {{ store_dir: "{tmp_path}/js" }}\n'
-            f'tls {{ cert_file: "{pem}", key_file: "{key}", handshake_first: auto }}\n'
+            f'tls {{ cert_file: "{pem}", key_file: "{key}", handshake_first: "30s", timeout: 60 }}\n'
+            "authorization { timeout: 60 }\n"
             "include hub/accounts.conf\n"
         )
         process = await asyncio.create_subprocess_exec(

@@ -181,7 +181,7 @@ def test_a_cut_that_nobody_is_told_about_is_noticed_and_survived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nats_carrier, "ALIVE_SECONDS", 0.5)
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 3)
 
     async def course() -> None:
         hub = make_hub(tmp_path / "hub")
@@ -217,7 +217,9 @@ def test_a_cut_that_nobody_is_told_about_is_noticed_and_survived(
     run(course())
 
 
-def test_a_cut_too_short_to_be_noticed_loses_nothing(tmp_path: Path) -> None:
+def test_a_cut_too_short_to_be_noticed_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nats_carrier, "ALIVE_SECONDS", 100)
+
     async def course() -> None:
         hub = make_hub(tmp_path / "hub")
         admit(hub, (A, B))

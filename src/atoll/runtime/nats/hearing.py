@@ -338,13 +338,26 @@ class Hearing(Sending):
         if not status.ready:
             return
         if self.done or self.state.finished:
-            peer.ended = True  # what this party did stands, and it need not wait for that one any longer
-            self._changed()
+            self._let_go(peer)
+            return
+        if self.told:
             return
         role = status.role if status.role < len(self.state.addresses) else peer.first
-        self.journal.append(entries.Aborted(status.error[:64], role))
+        kind = status.error[:64]
+        self.journal.append(entries.Aborted(kind, role))
         self.told = True
-        self._fail(ended(status.error, str(self.state.addresses[role])))
+        # Whoever is done already waits for this party too, and must hear that it has ended.
+        for other in self.near:
+            if other is not peer and not other.gone:
+                self._post(other, wire.ABORT, b"", kind, role)
+        self._fail(ended(kind, str(self.state.addresses[role])))
+
+    def _let_go(self, peer: Peer) -> None:
+        """What this party did stands, and it need not wait any longer for one that ended by an error."""
+        if not (peer.ended or peer.done):
+            peer.ended = True
+            self.journal.append(entries.PeerEnded(peer.place))
+            self._changed()
 
     def _handle_own(self, head: Head, status: Status) -> None:
         """Frames to oneself: they show that the hub is there, and find a second node of this party."""

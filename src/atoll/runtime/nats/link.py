@@ -212,7 +212,7 @@ class Link(Hearing):
             self.is_ready = True
             for peer in asked:
                 self._post(peer, wire.NEWS)
-            await self._flush()  # a message that overtakes the news is from nobody, and is not taken
+            await self.flush()  # a message that overtakes the news is from nobody, and is not taken
         if not self.ready.done():
             self.ready.set_result(None)
 
@@ -308,7 +308,9 @@ class Link(Hearing):
         short = self.state.finished and not self.timing.stay
         until = time.monotonic() + (4 * self.timing.ask if short else linger)
         if self.circle.is_chair and not self.circle.whole:
-            everybody = asyncio.wrap_future(self.when(lambda: all(p.done or p.gone for p in others)))
+            everybody = asyncio.wrap_future(
+                self.when(lambda: all(p.done or p.gone or p.ended for p in others))
+            )
             await asyncio.wait({everybody}, timeout=until - time.monotonic())
         self._says_done = True
         all_done = self.when(lambda: not self._waits_for_others(others))
@@ -317,11 +319,20 @@ class Link(Hearing):
                 if not (peer.heard and (peer.done or not self.circle.whole)):
                     self._post(peer, wire.DONE)
             await asyncio.wait({asyncio.wrap_future(all_done)}, timeout=self.timing.ask)
-            if self.timing.stay:  # whoever is at work may yet be killed, and ask
-                until = max(until, max((p.last for p in others if not p.done), default=0.0) + linger)
+            if self.timing.stay:
+                until = self._stays_until(until)
         for peer in others:
             self._post(peer, wire.DONE)
-        await self._flush()
+        await self.flush()
+
+    def _stays_until(self, until: float) -> float:
+        """For as long as whoever is at work may be killed, and come back and ask."""
+        sees_all = self.circle.whole or self.circle.is_chair
+        asking = self.near if sees_all else [self.state.peers[self.circle.chair]]
+        heard = [peer.last for peer in asking if not (peer.done or peer.gone or peer.ended)]
+        if heard:
+            return max(until, max(heard) + self.timing.linger)
+        return min(until, time.monotonic() + 4 * self.timing.ask)  # the last words may be on their way
 
     async def _until_settled(self) -> None:
         """Until all that was sent has arrived, but at those who are lost: their silence has no end."""
@@ -345,7 +356,7 @@ class Link(Hearing):
         if self.circle.whole or self.circle.is_chair:
             return not all(peer.ended or (peer.done and peer.heard) for peer in others)
         chair = self.state.peers[self.circle.chair]
-        return not (chair.done or chair.gone)
+        return not (chair.done or chair.gone or chair.ended)
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
@@ -356,6 +367,12 @@ class Link(Hearing):
             return ()  # the chair has said it of all
         return tuple(peer.name for peer in others if not (peer.done or peer.gone))
 
+    @property
+    def awaited(self) -> tuple[str, ...]:
+        """Those of them that may yet come back and ask: the others said that they ended by an error."""
+        ended = {peer.name for peer in self.state.peers.values() if peer.ended}
+        return tuple(name for name in self.unconfirmed if name not in ended)
+
     async def abort(self, error: BaseException, role: int) -> None:
         """End the run for everybody: they are told the error's class and the role, and no text."""
         kind = type(error).__name__ if isinstance(error, AtollError) else "RoleFailed"
@@ -363,9 +380,9 @@ class Link(Hearing):
         await self._beside(self.journal.sync)
         for peer in self.state.peers.values():
             self._post(peer, wire.ABORT, b"", kind, role)
-        await self._flush()
+        await self.flush()
 
-    async def _flush(self) -> None:
+    async def flush(self) -> None:
         """Until all words have left, or for a while."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._posted.wait(), 2 * self.timing.ask)

@@ -48,6 +48,8 @@ class PartyOutcome:
     """Parties that left during the run, as the study allows."""
     unconfirmed: tuple[str, ...] = ()
     """Parties that did not say in time that they are done too."""
+    awaited: tuple[str, ...] = ()
+    """Those of them that may yet come back: the others said that they ended by an error."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Frames sent, resent, doubled and refused."""
     starts: int = 1
@@ -150,6 +152,7 @@ class _Party:
             self.transcript,
             tuple(state.parties[place] for place in sorted(state.gone)),
             link.unconfirmed,
+            link.awaited,
             dict(link.counts),
             journal.number,
         )
@@ -194,15 +197,21 @@ class _Party:
 
     async def _ended(self, link: Link, error: AtollError) -> None:
         """Tell the others, unless it was they who told, or unless nothing may leave."""
-        if isinstance(error, ResumeRefused) or link.told or (error is link.cause and not link.concerns_all):
-            return
+        # If the link is closed or the hub is away, silence will tell them.
+        with contextlib.suppress(RunError, TimeoutError):
+            if link.told:
+                await asyncio.wait_for(asyncio.wrap_future(link.do(link.flush())), 5)
+            elif not (isinstance(error, ResumeRefused) or (error is link.cause and not link.concerns_all)):
+                work = link.abort(error, self._role_of(link, error))
+                await asyncio.wait_for(asyncio.wrap_future(link.do(work)), 5)
+
+    def _role_of(self, link: Link, error: AtollError) -> int:
+        """Whose error it was, or who is missing."""
         roles = {str(address): place for place, address in enumerate(link.state.addresses)}
         role = roles.get(error.role or "", link.state.mine[0])
         if isinstance(error, PartyLeft) and error.missing:
             role = next(i for i, a in enumerate(link.state.addresses) if a.party == error.missing[0])
-        # If the link is closed or the hub is away, silence will tell them.
-        with contextlib.suppress(RunError, TimeoutError):
-            await asyncio.wait_for(asyncio.wrap_future(link.do(link.abort(error, role))), 5)
+        return role
 
 
 async def _until_done(failure: asyncio.Future[None], works: set[asyncio.Future[Any]]) -> None:

@@ -104,6 +104,8 @@ class RunState:
             case entries.PeerDone(party, has):
                 self.peers[party].done = True
                 self.peers[party].acknowledge(has)
+            case entries.PeerEnded(party):
+                self.peers[party].ended = True
             case entries.Finished():
                 self.finished = True
             case entries.Aborted(kind, role):

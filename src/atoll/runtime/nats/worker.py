@@ -94,7 +94,7 @@ async def _run(
         outcome = await party(Timing(linger=_LINGER), tap)
         if run.end() is None:
             _finish(run, identity, start, own, tap, outcome)
-        if outcome.unconfirmed:
+        if outcome.awaited:
             # One that is killed later on comes back and asks what this party has of it.
             await party(Timing(linger=state.deadline, stay=True), None)
     finally:

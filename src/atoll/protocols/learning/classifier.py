@@ -116,6 +116,8 @@ class Classifier(Task):
         self._rounding = 1.0 if p.loss == "hinge" else 0.0
         self._gaps = [np.inf] * self.problems
         start = np.zeros(self.width)
+        self._curve: list[float] = []
+        """The objective after every sum; a hinge's, with its corner as it was rounded then."""
         self._all = [Problem(start, C, penalty, p.tol) for _ in range(self.problems)]
 
     def _penalty(self, p: ClassifierParameters) -> Matrix:
@@ -144,9 +146,13 @@ class Classifier(Task):
     def advance(self, total: Matrix) -> Matrix | None:
         for k, (problem, part) in enumerate(zip(self._all, total.reshape(self.problems, -1), strict=True)):
             gradient, curvature = part[_FACTS:][: self.width], self._curvature(part[_FACTS + self.width :])
+            if self.setting.parameters.C is None and not self._curve:  # no penalty that would decide
+                w = self.setting.width
+                normal.check_independent(curvature[:w, :w], self.setting.names)
             if self._rounding:
                 self._gaps[k] = min(self._gaps[k], self._gap(problem.point, part[1], part[2], gradient))
             problem.take(float(part[0]), gradient, curvature)
+        self._curve.append(float(sum(problem.cost for problem in self._all)))
         steps = max(problem.steps for problem in self._all)
         if steps > self.setting.parameters.max_iter:
             raise self._not_settled()
@@ -219,8 +225,37 @@ class Classifier(Task):
         fit = {
             "objective": float(sum(problem.cost for problem in self._all)),
             "iterations": max(problem.steps for problem in self._all),
+            "loss_curve": np.array(self._curve),
         }
+        if self._has_errors:
+            model |= {"family": "binomial", "link": "logit"}
+            fit |= self._errors(self._all[0], T)
         return Found(plain(model), plain(fit))
+
+    @property
+    def _has_errors(self) -> bool:
+        """Whether this is the binomial model of a regression: the table of one goes with it."""
+        p: ClassifierParameters = self.setting.parameters
+        return p.loss == "logistic" and p.C is None and len(self.setting.classes) == 2 and p.weights is None
+
+    def _errors(self, problem: Problem, T: Matrix) -> dict[str, object]:
+        assert self.survey is not None
+        assert problem.curvature is not None
+        n, p, ones = self.survey.n, self.setting.width, float(self.survey.total[-1])
+        # Places of classes are 0 and 1: their sum says how often each is there.
+        share = ones / n
+        null = -2.0 * (ones * np.log(share) + (n - ones) * np.log(1.0 - share))
+        return {
+            "covariance": T @ normal.inverse(problem.curvature) @ T.T,
+            "deviance": 2.0 * problem.cost,
+            "null_deviance": null,
+            "dispersion": 1.0,
+            "loglikelihood": -problem.cost,
+            "aic": 2.0 * problem.cost + 2.0 * p,
+            "bic": 2.0 * problem.cost + np.log(n) * p,
+            "df_residual": n - p,
+            "df_null": n - 1,
+        }
 
 
 def _sums(p: ClassifierParameters, d: int) -> tuple[int, int]:

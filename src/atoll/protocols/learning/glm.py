@@ -63,6 +63,8 @@ class GLM(Task):
         self._step: Matrix | None = None
         self._part, self._iterations = 1.0, 0
         self._settled = False
+        self._curve: list[float] = []
+        """The deviance after every step."""
 
     # ---- islands ----
 
@@ -154,6 +156,7 @@ class GLM(Task):
             return self._halved()
         self._best, self._part = (self._point, sums), 1.0
         self._iterations += 1
+        self._curve.append(float(sums.deviance))
         normal.check_independent(sums.information, self.setting.names)
         self._step = normal.solve(sums.information, sums.score)
         if self._in_errors(sums) <= self.setting.parameters.tol:
@@ -223,9 +226,13 @@ class GLM(Task):
         )
 
     def _likelihood_scale(self, sums: _Sums) -> float:
-        """What the likelihood is taken at: for normal responses its own optimum, else the dispersion."""
+        """What the likelihood is taken at: for a linear model its own optimum, else the dispersion.
+
+        So does statsmodels; R's ``glm`` takes the optimum for normal responses under every link.
+        """
         assert self.survey is not None
-        if self.setting.parameters.family == "gaussian":
+        p: GLMParameters = self.setting.parameters
+        if p.family == "gaussian" and p.link in (None, "identity"):
             return float(sums.deviance) / self.survey.n
         return self._dispersion(sums)
 
@@ -259,9 +266,10 @@ class GLM(Task):
             "aic": -2.0 * llf + 2.0 * p,
             "bic": -2.0 * llf + log_n * p,
             "df_residual": n - p,
-            "df_null": n - int(self.setting.intercept),
+            "df_null": n - 1,  # the null model has an intercept, also where the model has none
             "iterations": self._iterations,
             "dispersion_estimated": self.family.dispersed,
+            "loss_curve": np.array(self._curve),
         }
         return Found(plain(model), plain(fit))
 

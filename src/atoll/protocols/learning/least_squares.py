@@ -84,6 +84,9 @@ class LeastSquares(Task):
         if self.setting.parameters.penalty == "none":
             sigma2 = left / (n - p)
             fit |= {"dispersion": sigma2, "covariance": sigma2 * (T @ normal.inverse(A) @ T.T)}
+            if left > 0.0 and self.setting.parameters.weights is None:
+                likely = -0.5 * n * (np.log(2.0 * np.pi * left / n) + 1.0)
+                fit |= {"loglikelihood": likely, "aic": 2 * p - 2 * likely, "bic": np.log(n) * p - 2 * likely}
         return fit
 
     def _own_units(self) -> Matrix:

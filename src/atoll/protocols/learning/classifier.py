@@ -14,7 +14,7 @@ import numpy as np
 from atoll.data.island import Matrix
 from atoll.errors import DataError, ParameterError, RunError
 from atoll.protocols.learning import losses, normal
-from atoll.protocols.learning.design import Rows, Survey, Units
+from atoll.protocols.learning.design import Rows, Survey
 from atoll.protocols.learning.newton import Problem
 from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol, refuse_offset
 from atoll.protocols.learning.task import Found, Setting, Task
@@ -258,14 +258,6 @@ class Classifier(Task):
         }
 
 
-def _sums(p: ClassifierParameters, d: int) -> tuple[int, int]:
-    """Points to expect, and the length of a sum; two classes, where the study does not say how many."""
-    blank = Units(1, np.zeros(d + 1), np.ones(d + 1))
-    classes = p.levels.get(p.target or "", ("0", "1"))
-    setting = Setting(p, tuple(map(str, range(d))), classes, blank, p.fit_intercept)
-    return (30 if p.loss == "hinge" else 10), Classifier(setting).longest
-
-
 def _check(study: Study) -> None:
     p = study.read_parameters(ClassifierParameters)
     refuse_offset(p.offset, "GLM with the family binomial has one")
@@ -289,7 +281,7 @@ PROTOCOL = protocol(
         opened="the number of rows used and left out, sums and squares of every column and of the classes' "
         "places, and in every step the loss, its gradient and its curvature, class by class where there are "
         "more than two",
-        sums=_sums,
+        points=lambda p: 30 if p.loss == "hinge" else 10,
         classifies=True,
         check=_check,
     )

@@ -140,7 +140,7 @@ PROTOCOL = protocol(
         task=LeastSquares,
         opened="the number of rows used and left out, and the sums, squares and products of all columns and "
         "the target",
-        sums=lambda p, d: (1, (d + p.fit_intercept + 1) * (d + p.fit_intercept + 2) // 2 + 1),
+        points=lambda _: 1,
         goes_on=False,
         check=_check,
     )

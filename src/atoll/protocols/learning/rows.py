@@ -109,8 +109,8 @@ class Kind:
     task: Callable[[Setting, Survey | None], Task]
     opened: str
     """What the server learns in every round, in words."""
-    sums: Callable[[Any, int], tuple[int, int]]
-    """From parameters and columns: how many points to expect, and the length of a sum there."""
+    points: Callable[[Any], int]
+    """From parameters: how many points to expect."""
     classifies: bool = False
     needs_target: bool = True
     intercept: Callable[[Any], bool] = lambda p: bool(p.fit_intercept)
@@ -298,8 +298,7 @@ def _setting(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...], c
 
 
 def _longest(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -> int:
-    blank = Units(1, np.zeros(len(terms) + 1), np.ones(len(terms) + 1))
-    task = kind.task(_setting(kind, p, agreed, terms, blank), None)
+    task = _blank(kind, p, agreed, terms)
     longest = max(Survey.length(len(terms)), task.longest)
     if longest > MAX_SUM:
         raise DataError(
@@ -307,6 +306,12 @@ def _longest(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -
             hint="use fewer columns, or join levels and classes",
         )
     return longest
+
+
+def _blank(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -> Task:
+    """The task before anything is known of the rows: it says how long points and sums are."""
+    units = Units(1, np.zeros(len(terms) + 1), np.ones(len(terms) + 1))
+    return kind.task(_setting(kind, p, agreed, terms, units), None)
 
 
 def _session(net: Network, study: Study, record: Record, longest: int) -> secure_sums.SecureSum:
@@ -411,25 +416,36 @@ def _between_two(study: Study) -> list[Disclosure]:
 def _expect(kind: Kind, study: Study, d: int, more: int = 0) -> Expectation:
     """Messages, bytes and rounds; how many steps a fit takes is known only afterwards, so a usual number."""
     p, M = study.read_parameters(kind.parameters), len(study.who(PROVIDER))
-    points, length = kind.sums(p, d)
-    points += more
-    cost = secure_sums.expected(study, M, [Survey.length(d), *[length] * points])
+    points, task = kind.points(p) + more, _expected_task(kind, p, d)
+    terms = len(task.setting.terms)
+    cost = secure_sums.expected(study, M, [Survey.length(terms), *[task.longest] * points])
     told = (3 + points) * comparisons(M)  # columns, units, every point and the end
     released = sum(address.role != SERVER for output in OUTPUTS for address in study.receivers(output))
     names = 20 * d
-    sent = M * (2 * names + 16 * d + (points + 1) * (8 * d + 40))
+    sent = M * (2 * names + 16 * terms + points * (8 * task.point_length + 40) + 40)
     return Expectation(
         messages=M * (4 + points) + cost.messages + told + released,
         bytes_per_provider=names + cost.bytes_per_contributor + told // M * COMPARISON_BYTES,
         bytes_total=cost.bytes_total + told * COMPARISON_BYTES + sent + released * 16 * d,
-        memory_server=4 * fixedpoint.BYTES_PER_VALUE * length,
+        memory_server=4 * fixedpoint.BYTES_PER_VALUE * task.longest,
         rounds=4 + 2 * points + cost.rounds + 1 + bool(released),
     )
 
 
+def _expected_task(kind: Kind, p: Any, d: int) -> Task:
+    """Of d columns; two levels and two classes, where the study does not say them."""
+    two = ("0", "1")
+    levels = {name: tuple(p.levels.get(name, two)) for name in p.categorical}
+    names = tuple(p.columns or (*levels, *(f"column {i}" for i in range(d - len(levels)))))
+    if kind.classifies and p.target:
+        levels[p.target] = tuple(p.levels.get(p.target, two))
+    agreed = AgreedFields(names, True, levels)
+    return _blank(kind, p, agreed, fields.terms(agreed, p.categorical))
+
+
 def _steps(kind: Kind, study: Study, d: int) -> int:
-    points, _ = kind.sums(study.read_parameters(kind.parameters), d)
-    return points
+    del d
+    return kind.points(study.read_parameters(kind.parameters))
 
 
 def _further(kind: Kind, study: Study, d: int) -> Expectation:

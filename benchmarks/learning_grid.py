@@ -1,6 +1,6 @@
 """Every model on every table, split and number of islands, beside scikit-learn's optimum on the joint table.
 
-    python -m benchmarks.learning_grid [TABLE ...] [--encrypted]
+    python -m benchmarks.learning_grid [TABLE ...] [rows] [columns] [--encrypted]
 
 Tables: diabetes, breast-cancer, digits (0 against 1), standardised, without constant and dependent columns,
 which leave an optimum undecided. A line for each table, split and number of islands; a column for each model:
@@ -152,13 +152,13 @@ def scenarios(table: str, split: str, islands: int) -> float:
     return apart
 
 
-def main(tables: list[str], solver: str) -> int:
+def main(tables: list[str], splits: list[str], solver: str) -> int:
     models = ENCRYPTED if solver == "encrypted" else tuple(BOUNDS)
     print(f"{'':28}" + "".join(f"{name:>15}" for name in models) + f"{'s':>8}", flush=True)
     beyond = 0
     for table in tables:
-        for split, counts in SPLITS.items():
-            for islands in counts:
+        for split in splits:
+            for islands in SPLITS[split]:
                 start, cells = time.perf_counter(), ""
                 for model in models:
                     found = measured(model, table, split, islands, solver)
@@ -172,5 +172,7 @@ def main(tables: list[str], solver: str) -> int:
 
 
 if __name__ == "__main__":
-    chosen = [word for word in sys.argv[1:] if not word.startswith("--")]
-    sys.exit(main(chosen or list(TABLES), "encrypted" if "--encrypted" in sys.argv else "scores") > 0)
+    words = sys.argv[1:]
+    asked_tables = [word for word in words if word in TABLES] or list(TABLES)
+    asked_splits = [word for word in words if word in SPLITS] or list(SPLITS)
+    sys.exit(main(asked_tables, asked_splits, "encrypted" if "--encrypted" in words else "scores") > 0)

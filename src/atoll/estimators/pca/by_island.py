@@ -22,9 +22,9 @@ def not_one_table() -> DataError:
     """For whoever needs one table: the next step of a pipeline, or ``np.asarray``."""
     return DataError(
         "the projections of several islands are not one table, which the next step needs",
-        hint="a model of Atoll's as the next step, and one target for each island: fit(islands, [y1, y2]); or "
-        "fit atoll.PCA by itself, then make_pipeline(FrozenEstimator(pca), model).fit(X, y) on rows that are "
-        "in one place",
+        hint="a model of Atoll's as the next step, and one target for each island: fit(islands, [y1, y2]); "
+        "or fit atoll.PCA by itself, then make_pipeline(FrozenEstimator(pca), model).fit(X, y) on rows that "
+        "are in one place",
     )
 
 

@@ -24,6 +24,8 @@ _SMOOTHING = 0.1
 """The hinge's corner is rounded, and the rounding shrinks by this factor from stage to stage ..."""
 _FINEST = 5e-7
 """... until the objective is proved to be this near to its optimum, as a part of it."""
+_CERTAIN = 1e-6
+"""A mean loss below this, without a penalty: there is no optimum, all rows become certain."""
 _FACTS = 3
 """Numbers in a sum beside gradient and curvature: the loss, the hinge itself, and its slopes."""
 
@@ -115,6 +117,8 @@ class Classifier(Task):
         penalty, C = self._penalty(p), 1.0 if p.C is None else p.C
         self._rounding = 1.0 if p.loss == "hinge" else 0.0
         self._gaps = [np.inf] * self.problems
+        self._proved: list[Matrix | None] = [None] * self.problems
+        """Where the hinge's objective is proved to be so near to its optimum."""
         start = np.zeros(self.width)
         self._curve: list[float] = []
         """The objective after every sum; a hinge's, with its corner as it was rounded then."""
@@ -150,8 +154,10 @@ class Classifier(Task):
                 w = self.setting.width
                 normal.check_independent(curvature[:w, :w], self.setting.names)
             if self._rounding:
-                self._gaps[k] = min(self._gaps[k], self._gap(problem.point, part[1], part[2], gradient))
-            problem.take(float(part[0]), gradient, curvature)
+                gap = self._gap(problem.point, part[1], part[2], gradient)
+                if gap < self._gaps[k]:
+                    self._gaps[k], self._proved[k] = gap, problem.point
+            self._take(problem, float(part[0]), gradient, curvature)
         self._curve.append(float(sum(problem.cost for problem in self._all)))
         steps = max(problem.steps for problem in self._all)
         if steps > self.setting.parameters.max_iter:
@@ -159,6 +165,16 @@ class Classifier(Task):
         if all(problem.settled for problem in self._all) and not self._sharpen():
             return None
         return self._points()
+
+    def _take(self, problem: Problem, loss: float, gradient: Matrix, curvature: Matrix) -> None:
+        assert self.survey is not None
+        free = self.setting.parameters.C is None
+        if free and loss < _CERTAIN * self.survey.n:
+            raise self._separated()
+        try:
+            problem.take(loss, gradient, curvature)
+        except (np.linalg.LinAlgError, ValueError):  # the curvature of rows that are certain is nothing
+            raise self._separated() if free else self._not_settled() from None
 
     def _curvature(self, blocks: Matrix) -> Matrix:
         p = self.setting.width
@@ -196,26 +212,29 @@ class Classifier(Task):
         bound = C * dual - 0.5 * C**2 * float(gradient @ normal.solve(P, gradient))
         return (objective - bound) / objective
 
+    def _separated(self) -> RunError:
+        return RunError(
+            "the classes are told apart for certain, in all rows or some (separation): the weights grow "
+            "without end",
+            hint="give C, which keeps the weights small, or leave the column out that tells the class",
+        )
+
     def _not_settled(self) -> RunError:
         p: ClassifierParameters = self.setting.parameters
         if p.C is None and max(problem.cost for problem in self._all) < 1e-3 * (
             self.survey.n if self.survey else 1
         ):
-            return RunError(
-                "the classes are told apart for certain (separation): the weights grow without end",
-                hint="give C, which keeps the weights small, or leave the column out that tells the class",
-            )
+            return self._separated()
         return RunError(
             f"the fit did not settle within max_iter = {p.max_iter} steps", hint="a larger max_iter or tol"
         )
 
     def found(self) -> Found:
         T, classes = self.setting.restoring(), self.setting.classes
-        thetas = [
-            (T @ problem.best.reshape(-1, self.setting.width).T).T
-            for problem in self._all
-            if problem.best is not None
-        ]
+        best = (
+            proved if self._rounding else p.best for proved, p in zip(self._proved, self._all, strict=True)
+        )
+        thetas = [(T @ point.reshape(-1, self.setting.width).T).T for point in best if point is not None]
         model = {
             "names": self.setting.names,
             "classes": classes,

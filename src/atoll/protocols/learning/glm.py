@@ -177,8 +177,14 @@ class GLM(Task):
         self._settled = True
         if not self.family.dispersed:
             return None
+        scale = self._likelihood_scale(sums)
+        if not scale > 0.0:
+            raise RunError(
+                "the columns explain the target exactly: nothing is left that could say how sure numbers are",
+                hint="the target is constant, or a combination of the columns; LinearRegression fits it",
+            )
         self._point = self._point.copy()
-        self._point[-2] = self._likelihood_scale(sums)
+        self._point[-2] = scale
         return self._point
 
     def _move(self) -> Matrix:

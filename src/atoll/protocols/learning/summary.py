@@ -44,8 +44,8 @@ class Summary:
         model, fit = outputs["model"], outputs["fit"]
         if "covariance" not in fit:
             raise NotReleased(
-                "a fit with a penalty, with weights for a classifier, or of several classes has no "
-                "standard errors",
+                "this fit has no standard errors: it has a penalty, several classes, weights of a "
+                "classifier, or a target that the columns explain exactly",
                 hint="LinearRegression, LogisticRegression(C=None) of two classes, and GLM have them",
             )
         beta, covariance = np.ravel(model["coefficients"]), np.asarray(fit["covariance"])

@@ -27,7 +27,7 @@ from atoll.network import Network
 from atoll.protocols import protocol_of
 from atoll.protocols.learning import describe, rows
 from atoll.protocols.learning.classifier import Classifier
-from atoll.protocols.learning.design import Survey, Units
+from atoll.protocols.learning.design import REASONS, Survey, Units
 from atoll.protocols.learning.fields import AgreedFields, Fields
 from atoll.protocols.learning.glm import GLM
 from atoll.protocols.learning.kmeans import KMeans
@@ -213,6 +213,8 @@ def put(place: int, value: float) -> Any:
         ),
         ("glm", changing(Fit, values=lambda v: v | {"deviance": np.inf}), "a fit that is not finite"),
         ("glm", changing(Count, n_samples=-1), "numbers of rows that cannot be"),
+        ("glm", changing(Count, dropped=dict.fromkeys(REASONS, -1)), "numbers of rows that cannot be"),
+        ("glm", changing(Count, dropped={"north": 3}), "numbers of rows that cannot be"),
         ("glm", changing(Count, islands=("hospital-0",)), "a list of islands"),
     ],
 )
@@ -313,8 +315,7 @@ def test_every_released_number_follows_from_named_secure_sums(case: str) -> None
     classes = agreed.levels.get(p.target or "", ())
     setting = Setting(p, agreed.names, classes, common, getattr(p, "fit_intercept", False))
     first = sums["survey"]
-    half = 2 + (len(first) - 2) // 2
-    task = kind(setting, Survey(round(first[0]), round(first[1]), first[2:half], first[half:]))
+    task = kind(setting, Survey.of(first))
     task.start()
     ends = [task.advance(sums[f"point {i}"]) is None for i in range(len(sums) - 1)]
     assert ends == [False] * (len(ends) - 1) + [True]
@@ -327,7 +328,10 @@ def test_every_released_number_follows_from_named_secure_sums(case: str) -> None
     assert consumer["n_samples"] == round(first[0]) == 60
     if "covariance" in again.fit:  # and the printed table from nothing but these
         known = {"model": again.model, "fit": again.fit, "n_samples": 60, "n_dropped": 0}
-        assert str(Summary.of(known | {"islands": consumer["islands"]})) == str(Summary.of(consumer))
+        known |= {"dropped": dict(zip(REASONS, Survey.of(first).left_out, strict=True))}
+        again_summary = Summary.of(known | {"islands": consumer["islands"]})
+        assert again_summary.as_dict() == Summary.of(consumer).as_dict()
+        assert str(again_summary) == str(Summary.of(consumer))
 
 
 def test_every_number_of_a_description_follows_from_two_secure_sums() -> None:

@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import atoll
 from atoll.errors import DataError, NotReleased, ParameterError, SchemaError
@@ -129,6 +130,60 @@ def test_the_way_that_the_sentence_names_works() -> None:
     model = make_pipeline(FrozenEstimator(pca), LogisticRegression(max_iter=500)).fit(ROWS, KIND)
     twin = make_pipeline(reference(), LogisticRegression(max_iter=500)).fit(ROWS, KIND)
     assert model.score(ROWS, KIND) == pytest.approx(twin.score(ROWS, KIND), abs=0.02)
+
+
+TARGETS = {name: KIND[table.index] for name, table in ISLANDS.items()}
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_model_of_atolls_follows_in_a_pipeline_across_the_same_islands(listed: bool) -> None:
+    islands: Any = list(ISLANDS.values()) if listed else ISLANDS
+    targets: Any = list(TARGETS.values()) if listed else TARGETS
+    model = make_pipeline(atoll.PCA(3, standardize=True), atoll.LogisticRegression())
+    model.fit(islands, targets)
+    projected = atoll.PCA(3, standardize=True).fit_transform(islands)
+    by_hand = atoll.LogisticRegression().fit(projected, targets)
+    np.testing.assert_array_equal(model[-1].coef_, by_hand.coef_)
+    pooled = make_pipeline(
+        StandardScaler(), sklearn.decomposition.PCA(3), LogisticRegression(tol=1e-12, max_iter=10_000)
+    ).fit(ROWS, KIND)
+    np.testing.assert_allclose(model.predict_proba(ROWS), pooled.predict_proba(ROWS), atol=1e-6)
+    assert model.score(ROWS, KIND) == pooled.score(ROWS, KIND)
+
+
+def test_in_a_pipeline_too_only_sums_of_projections_leave_an_island() -> None:
+    model = make_pipeline(atoll.PCA(2), atoll.LogisticRegression()).fit(ISLANDS, TARGETS)
+    assert set(model[-1].transcript_.kinds) >= {"Fields", "ShareSum"}
+    assert model[-1].n_samples_ == len(ROWS)
+    assert not hasattr(model[-1], "feature_names_in_")  # projections have no names that could be told
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "said"),
+    [
+        (KIND, {}, SENTENCE),
+        (KIND.tolist(), {}, SENTENCE),
+        (list(TARGETS.values())[:2], {}, SENTENCE),
+        (TARGETS, {"protocol": "sfpca", "partition": "vertical"}, "all get the same projections"),
+    ],
+)
+def test_other_targets_are_refused_before_anything_is_spent(
+    targets: Any, options: dict[str, Any], said: str
+) -> None:
+    engine = _Counting()
+    fits = make_pipeline(atoll.PCA(2, engine=engine, **options), atoll.LogisticRegression())
+    with pytest.raises(DataError, match=said):
+        fits.fit(ISLANDS, targets)
+    assert engine.runs == 0
+
+
+def test_a_model_of_rows_predicts_one_table_and_says_so() -> None:
+    model = make_pipeline(atoll.PCA(2), atoll.LogisticRegression()).fit(ISLANDS, TARGETS)
+    with pytest.raises(DataError, match="one table, not as several islands'") as refused:
+        model.predict(ISLANDS)
+    assert "one island after the other" in str(refused.value.hint)
+    with pytest.raises(DataError, match="one table, not as several islands'"):
+        atoll.KMeans(2).fit(ISLANDS).predict(list(ISLANDS.values()))
 
 
 def test_leaving_out_one_island_after_the_other() -> None:

@@ -11,12 +11,13 @@ import pytest
 import statsmodels.api as sm
 
 import atoll
-from atoll.errors import DataError, ParameterError, RunError
+from atoll.errors import DataError, NotReleased, ParameterError, RunError
+from atoll.protocols.learning.families import family_of
 
 RNG = np.random.default_rng(1)
 N = 600
-CUTS = {"small": slice(0, 12), "middle": slice(12, 300), "large": slice(300, N)}
-"""An island of 12 rows, all of them of one level."""
+CUTS = {"small": slice(0, 12), "men": slice(12, 60), "middle": slice(60, 300), "large": slice(300, N)}
+"""An island of 12 rows, all of them of one level; another of one level only."""
 
 
 def rows() -> pd.DataFrame:
@@ -31,6 +32,7 @@ def rows() -> pd.DataFrame:
         }
     )
     frame.loc[:11, "sex"] = "F"
+    frame.loc[12:59, "sex"] = "M"
     return frame
 
 
@@ -56,75 +58,107 @@ FAMILIES = {
     "gamma": sm.families.Gamma,
 }
 LINKS = {
+    "identity": sm.families.links.Identity,
     "log": sm.families.links.Log,
+    "inverse": sm.families.links.InversePower,
+    "logit": sm.families.links.Logit,
     "probit": sm.families.links.Probit,
     "cloglog": sm.families.links.CLogLog,
     "sqrt": sm.families.links.Sqrt,
 }
+RANGES = {"identity": (2, 9), "log": (0, 2), "inverse": (1, 3), "sqrt": (1, 3)}
+"""Of predictors whose mean can be one, whatever the family."""
+
+
+def drawn(frame: pd.DataFrame, family: str, link: str) -> Any:
+    """Responses of the very model that is fitted: no link fails because it does not suit the data."""
+    rng, eta = np.random.default_rng(2), predictor(frame).to_numpy()
+    low, high = RANGES.get(link, (-2, 2))
+    eta = low + (high - low) * (eta - eta.min()) / np.ptp(eta)
+    mu = LINKS[link]().inverse(eta)
+    if family == "gaussian":
+        return mu + 0.1 * rng.normal(size=N) * mu.min()
+    if family == "binomial":
+        return (rng.uniform(size=N) < mu).astype(float)
+    return rng.poisson(mu) if family == "poisson" else rng.gamma(5, mu / 5)
+
+
+def pooled_fit(frame: pd.DataFrame, family: str, link: str, weights: bool, offset: bool, ones: bool) -> Any:
+    design = pd.DataFrame(
+        {"age": frame.age, "dose": frame.dose, "M": frame.sex == "M", "X": frame.sex == "X"}
+    )
+    if ones:
+        design.insert(0, "c", 1.0)
+    return sm.GLM(
+        frame.y,
+        design.astype(float),
+        family=FAMILIES[family](LINKS[link]()),
+        offset=frame.off if offset else None,
+        var_weights=frame.w if weights else None,
+    ).fit(tol=1e-13, maxiter=300)
+
+
+GRID = [(family, link) for family in FAMILIES for link in family_of(family).links]
 
 
 @pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.DomainWarning")
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("family", "link"),
-    [
-        ("gaussian", None),
-        ("binomial", None),
-        ("binomial", "probit"),
-        ("binomial", "cloglog"),
-        ("poisson", None),
-        ("poisson", "sqrt"),
-        ("gamma", "log"),
-    ],
-)
-def test_equals_statsmodels_on_the_pooled_rows(family: str, link: str | None, weighted: bool) -> None:
+@pytest.mark.parametrize("offset", [False, True], ids=["", "offset"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize(("family", "link"), GRID)
+def test_equals_statsmodels_on_the_pooled_rows(family: str, link: str, weighted: bool, offset: bool) -> None:
     frame = rows()
-    frame["y"] = responses(frame, family)
-    offset = None if link == "sqrt" else "off"
+    frame["y"] = drawn(frame, family, link)
     glm = atoll.GLM(
         family,
         link,
         columns=["age", "dose", "sex"],
         categorical=["sex"],
-        offset=offset,
+        offset="off" if offset else None,
         weights="w" if weighted else None,
     ).fit({name: frame[cut] for name, cut in CUTS.items()}, target="y")
-    design = pd.DataFrame(
-        {"c": 1.0, "age": frame.age, "dose": frame.dose, "M": frame.sex == "M", "X": frame.sex == "X"}
-    ).astype(float)
-    chosen = FAMILIES[family](LINKS[link]()) if link else FAMILIES[family]()
-    pooled = sm.GLM(
-        frame.y,
-        design,
-        family=chosen,
-        offset=frame.off if offset else None,
-        var_weights=frame.w if weighted else None,
-    ).fit(tol=1e-12)
+    pooled = pooled_fit(frame, family, link, weighted, offset, ones=True)
     table = glm.summary().frame()
     assert list(table.index) == ["(Intercept)", "age", "dose", "sex[M]", "sex[X]"]
+    assert_same_table(glm, pooled)
+    facts = glm.summary().facts
+    assert (facts["df_residual"], facts["df_null"], facts["n"]) == (pooled.df_resid, N - 1, N)
+    np.testing.assert_allclose(
+        glm.predict(frame, frame.off if offset else 0.0), pooled.fittedvalues, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(("family", "link"), [("gaussian", "identity"), ("binomial", "logit")])
+def test_without_an_intercept_too(family: str, link: str) -> None:
+    frame = rows().assign(age=lambda f: f.age - 2000.0)
+    frame["y"] = drawn(frame, family, link)
+    fits = atoll.GLM(family, columns=["age", "dose", "sex"], categorical=["sex"], fit_intercept=False)
+    glm = fits.fit({name: frame[cut] for name, cut in CUTS.items()}, target="y")
+    assert_same_table(glm, pooled_fit(frame, family, link, False, False, ones=False))
+
+
+def assert_same_table(model: Any, pooled: Any) -> None:
+    """Every number of the summary, to a millionth of itself."""
+    summary = model.summary()
+    table, facts = summary.frame(), summary.facts
     for column, theirs in (
         ("estimate", pooled.params),
         ("std_error", pooled.bse),
         ("p_value", pooled.pvalues),
         ("statistic", pooled.tvalues),
     ):
-        np.testing.assert_allclose(table[column], theirs, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(table[column], theirs, rtol=1e-6, atol=1e-12, err_msg=column)
     np.testing.assert_allclose(table[["low", "high"]], pooled.conf_int(), rtol=1e-6)
-    np.testing.assert_allclose(glm.covariance_, pooled.cov_params(), rtol=1e-6, atol=1e-12)
-    facts = glm.summary().facts
+    errors = np.outer(pooled.bse, pooled.bse)  # a covariance near zero has no digits of its own
+    np.testing.assert_allclose(summary.covariance / errors, pooled.cov_params() / errors, atol=1e-6)
     for name, value in (
         ("deviance", pooled.deviance),
-        ("null_deviance", pooled.null_deviance),
         ("aic", pooled.aic),
         ("bic", pooled.bic_llf),
         ("dispersion", pooled.scale),
         ("loglikelihood", pooled.llf),
+        ("null_deviance", pooled.null_deviance),
     ):
         assert facts[name] == pytest.approx(value, rel=1e-6), name
-    assert (facts["df_residual"], facts["df_null"], facts["n"]) == (pooled.df_resid, N - 1, N)
-    np.testing.assert_allclose(
-        glm.predict(frame, frame.off if offset else 0.0), pooled.fittedvalues, rtol=1e-6
-    )
 
 
 def test_linear_regression_has_the_table_of_ordinary_least_squares() -> None:
@@ -142,6 +176,61 @@ def test_linear_regression_has_the_table_of_ordinary_least_squares() -> None:
     assert summary.facts["adjusted_r_squared"] == pytest.approx(pooled.rsquared_adj, rel=1e-9)
     assert summary.facts["f_statistic"] == pytest.approx(pooled.fvalue, rel=1e-9)
     assert summary.facts["f_p_value"] == pytest.approx(pooled.f_pvalue, rel=1e-6)
+    for name, value in (
+        ("aic", pooled.aic),
+        ("bic", pooled.bic),
+        ("loglikelihood", pooled.llf),
+        ("deviance", pooled.ssr),
+        ("null_deviance", pooled.centered_tss),
+        ("dispersion", pooled.scale),
+    ):
+        assert summary.facts[name] == pytest.approx(value, rel=1e-9), name
+    assert (summary.facts["df_residual"], summary.facts["df_null"]) == (pooled.df_resid, N - 1)
+    np.testing.assert_allclose(summary.covariance, pooled.cov_params(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_logistic_regression_without_a_penalty_has_the_table_of_the_binomial_model(intercept: bool) -> None:
+    frame = rows().assign(age=lambda f: f.age - 2000.0)
+    frame["y"] = np.where(drawn(frame, "binomial", "logit") > 0, "yes", "no")
+    options: dict[str, Any] = {"columns": ["age", "dose", "sex"], "categorical": ["sex"]}
+    model = atoll.LogisticRegression(None, fit_intercept=intercept, **options).fit(
+        {name: frame[cut] for name, cut in CUTS.items()}, target="y"
+    )
+    frame["y"] = (frame.y == "yes").astype(float)
+    assert_same_table(model, pooled_fit(frame, "binomial", "logit", False, False, ones=intercept))
+    assert str(model.summary()).startswith("binomial regression, link logit\n600 rows used")
+    assert len(model.loss_curve_) >= model.n_iter_[0]
+    assert (np.diff(model.loss_curve_) <= 0).all()
+
+
+def test_a_penalised_classifier_has_no_table_and_says_which_has() -> None:
+    frame = rows().assign(y=lambda f: np.where(responses(f, "binomial") > 0, "yes", "no"))
+    model = atoll.LogisticRegression(columns=["age", "dose"]).fit(halves(frame), target="y")
+    with pytest.raises(NotReleased, match="penalty") as refused:
+        model.summary()
+    assert "LogisticRegression(C=None)" in str(refused.value.hint)
+
+
+def test_rows_left_out_are_counted_by_what_they_lack() -> None:
+    frame = rows().assign(y=lambda f: responses(f, "poisson").astype(float))
+    frame.loc[[3, 400], "y"] = np.nan
+    frame.loc[400, "dose"] = np.nan  # counted once
+    frame.loc[[5, 6, 7], "w"] = np.nan
+    frame.loc[100, "sex"] = None
+    frame.loc[[101, 500, 501], "age"] = np.nan
+    glm = atoll.GLM(
+        "poisson", columns=["age", "dose", "sex"], categorical=["sex"], weights="w", missing="drop"
+    ).fit({name: frame[cut] for name, cut in CUTS.items()}, target="y")
+    assert glm.dropped_ == {"target": 2, "weights or offset": 3, "columns": 4}
+    assert (glm.n_samples_, glm.n_dropped_) == (N - 9, 9)
+    assert "9 with missing values left out (target 2, weights or offset 3, columns 4)" in str(glm.summary())
+    assert json.loads(glm.summary().json())["dropped_for"] == glm.dropped_
+    frame["y"] = np.where(frame.y > 1, "many", np.where(frame.y <= 1, "few", None))
+    model = atoll.LogisticRegression(columns=["age", "dose"], missing="drop").fit(
+        {name: frame[cut] for name, cut in CUTS.items()}, target="y"
+    )
+    assert model.dropped_ == {"target": 2, "weights or offset": 0, "columns": 3}
 
 
 def test_rows_with_missing_values_are_refused_by_place_or_left_out_and_counted() -> None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from atoll.data.island import Island, as_islands
 from atoll.errors import DataError, ParameterError
 from atoll.estimators.base import parties, run, warn_of_missing
+from atoll.estimators.pca.by_island import are_islands
 from atoll.estimators.sum_options import sum_options
 from atoll.lazy import lazy
 from atoll.protocols.base import MIN_ISLANDS
@@ -91,6 +92,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         self.learned_ = finished.learned
         self.n_samples_ = int(result["n_samples"])
         self.n_dropped_ = int(result["n_dropped"]) if "n_dropped" in result else 0
+        self.dropped_ = dict(result["dropped"]) if "dropped" in result else {}
         self.islands_ = list(result["islands"])
         self.terms_ = tuple(name for name in result["model"]["names"] if name != "(Intercept)")
         self.n_features_in_ = len(self.terms_)
@@ -101,6 +103,11 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
     def _design(self, X: Any) -> npt.NDArray[np.float64]:
         """New rows as the model takes them: numbers as they are, categories as their indicators."""
         check_is_fitted(self)
+        if are_islands(X):
+            raise DataError(
+                "new rows come as one table, not as several islands'",
+                hint="one island after the other: [model.predict(table) for table in tables]",
+            )
         if not self.categorical:
             named = getattr(self, "feature_names_in_", None)
             if named is not None and hasattr(X, "columns"):

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from atoll.data.island import Island
+from atoll.errors import NotReleased
 from atoll.estimators.learning.options import FIELDS, SPLIT, SUMS, taking
 from atoll.estimators.learning.split import VERTICAL, SplitEstimator
+from atoll.protocols.learning.summary import Summary
 
 
 class _Classifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
@@ -32,8 +35,7 @@ class _Classifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
         self.classes_ = as_classes(levels, [y] if split and y is not None else given, target)
         self.n_iter_ = np.array([int(fit["iterations"])])
         self.objective_ = float(fit["objective"])
-        if split:
-            self.loss_curve_ = np.array(fit["loss_curve"])
+        self.loss_curve_ = np.array(fit["loss_curve"])
         return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
@@ -83,6 +85,15 @@ class LogisticRegression(_Classifier):
         wide = np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores
         E = np.exp(wide - wide.max(axis=1, keepdims=True))
         return np.asarray(E / E.sum(axis=1, keepdims=True))
+
+    def summary(self) -> Summary:
+        """The table of a fit without a penalty (``C=None``), of two classes and with rows split."""
+        check_is_fitted(self)
+        if self.partition == VERTICAL:
+            raise NotReleased(
+                "with columns split nobody has what standard errors need", hint="rows split, or atoll.GLM"
+            )
+        return Summary.of(self.result_)
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Its logarithm."""

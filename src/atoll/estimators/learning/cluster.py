@@ -58,6 +58,7 @@ class KMeans(ClusterMixin, TransformerMixin, SplitEstimator):  # type: ignore[mi
         self.inertia_ = float(fit["inertia"])
         self.n_iter_ = int(fit["iterations"])
         self.counts_ = np.array(fit["counts"], dtype=int)
+        self.loss_curve_ = np.array(fit["loss_curve"])
         return self
 
     def _parameters(self) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class GLM(RowsEstimator):
         self.deviance_, self.null_deviance_ = float(fit["deviance"]), float(fit["null_deviance"])
         self.aic_, self.bic_ = float(fit["aic"]), float(fit["bic"])
         self.covariance_ = np.array(fit["covariance"])
+        self.loss_curve_ = np.array(fit["loss_curve"])
         return self
 
     def _parameters(self) -> dict[str, Any]:

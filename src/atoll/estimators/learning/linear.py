@@ -13,10 +13,11 @@ from atoll.estimators.learning.options import FIELDS, SPLIT, SUMS, taking
 from atoll.estimators.learning.split import HORIZONTAL, VERTICAL, SplitEstimator
 from atoll.protocols.learning.summary import Summary
 
-SOLVERS = ("auto", "encrypted", "scores")
+SOLVERS = ("auto", "normal", "encrypted", "scores")
 SOLVER = {"solver": "auto", "condition_bits": None}
-"""``solver`` "encrypted" opens coefficients only; "auto" takes it where columns are split, and else opens the
-joint products of rows; "scores" (columns split) opens summed scores. ``condition_bits``: how near to
+"""``solver`` "normal" (rows split) opens the joint products of rows and solves the normal equations;
+"encrypted" opens coefficients only; "scores" (columns split) opens summed scores; "auto" takes "normal" where
+rows are split, "encrypted" where columns are. ``condition_bits``: how near to
 dependent the columns may be under encryption (24, with rows split 32)."""
 
 
@@ -33,8 +34,11 @@ class _LeastSquares(RegressorMixin, SplitEstimator):  # type: ignore[misc]
         """Fit tables of rows with a list of targets, tables of columns with one, or with a target column."""
         if self.solver not in SOLVERS:
             raise ParameterError(f"solver={self.solver!r} is none of {', '.join(map(repr, SOLVERS))}")
-        if self.partition == HORIZONTAL and self.solver == "scores":
-            raise ParameterError("solver='scores' is for columns that are split", hint="solver='auto'")
+        if self.solver == ("scores" if self.partition == HORIZONTAL else "normal"):
+            split = "columns" if self.solver == "scores" else "rows"
+            raise ParameterError(
+                f"solver={self.solver!r} is for {split} that are split", hint="solver='auto'"
+            )
         finished = self._fit(islands, y, target)
         result = finished.result
         self.n_iter_ = int(result["fit"]["iterations"]) if self._iterates else 1

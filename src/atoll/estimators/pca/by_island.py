@@ -22,8 +22,9 @@ def not_one_table() -> DataError:
     """For whoever needs one table: the next step of a pipeline, or ``np.asarray``."""
     return DataError(
         "the projections of several islands are not one table, which the next step needs",
-        hint="fit atoll.PCA by itself, then make_pipeline(FrozenEstimator(pca), model).fit(X, y) on rows "
-        "that are in one place",
+        hint="a model of Atoll's as the next step, and one target for each island: fit(islands, [y1, y2]); "
+        "or fit atoll.PCA by itself, then make_pipeline(FrozenEstimator(pca), model).fit(X, y) on rows that "
+        "are in one place",
     )
 
 
@@ -119,6 +120,18 @@ def _check_columns(table: Island, columns: tuple[str, ...], width: int) -> None:
         )
 
 
+def _check_targets(islands: Any, y: Any, partition: str) -> None:
+    """One target for each island: then the next step is a model that takes islands, as Atoll's own do."""
+    if partition == "vertical":
+        raise DataError(
+            "islands with columns of the same rows all get the same projections, which are no islands' rows",
+            hint="scores = fit_transform(islands); a model of any kind takes one of them, and the target",
+        )
+    parts = list(y.values()) if isinstance(y, Mapping) else y
+    if not isinstance(parts, list | tuple) or len(parts) != len(islands) or {*map(np.ndim, parts)} != {1}:
+        raise not_one_table()
+
+
 class Islands:
     """``transform`` and ``fit_transform`` for islands.
 
@@ -139,7 +152,7 @@ class Islands:
         """Fit, and project each island's own rows: a mapping for a mapping, a list for a list (the same for
         all islands where they hold columns of the same rows)."""
         if y is not None:  # a pipeline with a model at its end: refused before anything is spent on the fit
-            raise not_one_table()
+            _check_targets(islands, y, self.partition)  # type: ignore[attr-defined]
         adapter = self._adapter("fit_transform")  # type: ignore[attr-defined]  # refuses before a long run
         if named_elsewhere(islands, self.engine) is not None:  # type: ignore[attr-defined]
             raise NotReleased(

@@ -14,7 +14,7 @@ import numpy as np
 from atoll.data.island import Matrix
 from atoll.errors import DataError, ParameterError, RunError
 from atoll.protocols.learning import losses, normal
-from atoll.protocols.learning.design import Rows, Survey, Units
+from atoll.protocols.learning.design import Rows, Survey
 from atoll.protocols.learning.newton import Problem
 from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol, refuse_offset
 from atoll.protocols.learning.task import Found, Setting, Task
@@ -24,6 +24,8 @@ _SMOOTHING = 0.1
 """The hinge's corner is rounded, and the rounding shrinks by this factor from stage to stage ..."""
 _FINEST = 5e-7
 """... until the objective is proved to be this near to its optimum, as a part of it."""
+_CERTAIN = 1e-6
+"""A mean loss below this, without a penalty: there is no optimum, all rows become certain."""
 _FACTS = 3
 """Numbers in a sum beside gradient and curvature: the loss, the hinge itself, and its slopes."""
 
@@ -115,7 +117,11 @@ class Classifier(Task):
         penalty, C = self._penalty(p), 1.0 if p.C is None else p.C
         self._rounding = 1.0 if p.loss == "hinge" else 0.0
         self._gaps = [np.inf] * self.problems
+        self._proved: list[Matrix | None] = [None] * self.problems
+        """Where the hinge's objective is proved to be so near to its optimum."""
         start = np.zeros(self.width)
+        self._curve: list[float] = []
+        """The objective after every sum; a hinge's, with its corner as it was rounded then."""
         self._all = [Problem(start, C, penalty, p.tol) for _ in range(self.problems)]
 
     def _penalty(self, p: ClassifierParameters) -> Matrix:
@@ -144,15 +150,31 @@ class Classifier(Task):
     def advance(self, total: Matrix) -> Matrix | None:
         for k, (problem, part) in enumerate(zip(self._all, total.reshape(self.problems, -1), strict=True)):
             gradient, curvature = part[_FACTS:][: self.width], self._curvature(part[_FACTS + self.width :])
+            if self.setting.parameters.C is None and not self._curve:  # no penalty that would decide
+                w = self.setting.width
+                normal.check_independent(curvature[:w, :w], self.setting.names)
             if self._rounding:
-                self._gaps[k] = min(self._gaps[k], self._gap(problem.point, part[1], part[2], gradient))
-            problem.take(float(part[0]), gradient, curvature)
+                gap = self._gap(problem.point, part[1], part[2], gradient)
+                if gap < self._gaps[k]:
+                    self._gaps[k], self._proved[k] = gap, problem.point
+            self._take(problem, float(part[0]), gradient, curvature)
+        self._curve.append(float(sum(problem.cost for problem in self._all)))
         steps = max(problem.steps for problem in self._all)
         if steps > self.setting.parameters.max_iter:
             raise self._not_settled()
         if all(problem.settled for problem in self._all) and not self._sharpen():
             return None
         return self._points()
+
+    def _take(self, problem: Problem, loss: float, gradient: Matrix, curvature: Matrix) -> None:
+        assert self.survey is not None
+        free = self.setting.parameters.C is None
+        if free and loss < _CERTAIN * self.survey.n:
+            raise self._separated()
+        try:
+            problem.take(loss, gradient, curvature)
+        except (np.linalg.LinAlgError, ValueError):  # the curvature of rows that are certain is nothing
+            raise self._separated() if free else self._not_settled() from None
 
     def _curvature(self, blocks: Matrix) -> Matrix:
         p = self.setting.width
@@ -190,26 +212,29 @@ class Classifier(Task):
         bound = C * dual - 0.5 * C**2 * float(gradient @ normal.solve(P, gradient))
         return (objective - bound) / objective
 
+    def _separated(self) -> RunError:
+        return RunError(
+            "the classes are told apart for certain, in all rows or some (separation): the weights grow "
+            "without end",
+            hint="give C, which keeps the weights small, or leave the column out that tells the class",
+        )
+
     def _not_settled(self) -> RunError:
         p: ClassifierParameters = self.setting.parameters
         if p.C is None and max(problem.cost for problem in self._all) < 1e-3 * (
             self.survey.n if self.survey else 1
         ):
-            return RunError(
-                "the classes are told apart for certain (separation): the weights grow without end",
-                hint="give C, which keeps the weights small, or leave the column out that tells the class",
-            )
+            return self._separated()
         return RunError(
             f"the fit did not settle within max_iter = {p.max_iter} steps", hint="a larger max_iter or tol"
         )
 
     def found(self) -> Found:
         T, classes = self.setting.restoring(), self.setting.classes
-        thetas = [
-            (T @ problem.best.reshape(-1, self.setting.width).T).T
-            for problem in self._all
-            if problem.best is not None
-        ]
+        best = (
+            proved if self._rounding else p.best for proved, p in zip(self._proved, self._all, strict=True)
+        )
+        thetas = [(T @ point.reshape(-1, self.setting.width).T).T for point in best if point is not None]
         model = {
             "names": self.setting.names,
             "classes": classes,
@@ -219,16 +244,37 @@ class Classifier(Task):
         fit = {
             "objective": float(sum(problem.cost for problem in self._all)),
             "iterations": max(problem.steps for problem in self._all),
+            "loss_curve": np.array(self._curve),
         }
+        if self._has_errors:
+            model |= {"family": "binomial", "link": "logit"}
+            fit |= self._errors(self._all[0], T)
         return Found(plain(model), plain(fit))
 
+    @property
+    def _has_errors(self) -> bool:
+        """Whether this is the binomial model of a regression: the table of one goes with it."""
+        p: ClassifierParameters = self.setting.parameters
+        return p.loss == "logistic" and p.C is None and len(self.setting.classes) == 2 and p.weights is None
 
-def _sums(p: ClassifierParameters, d: int) -> tuple[int, int]:
-    """Points to expect, and the length of a sum; two classes, where the study does not say how many."""
-    blank = Units(1, np.zeros(d + 1), np.ones(d + 1))
-    classes = p.levels.get(p.target or "", ("0", "1"))
-    setting = Setting(p, tuple(map(str, range(d))), classes, blank, p.fit_intercept)
-    return (30 if p.loss == "hinge" else 10), Classifier(setting).longest
+    def _errors(self, problem: Problem, T: Matrix) -> dict[str, object]:
+        assert self.survey is not None
+        assert problem.curvature is not None
+        n, p, ones = self.survey.n, self.setting.width, float(self.survey.total[-1])
+        # Places of classes are 0 and 1: their sum says how often each is there.
+        share = ones / n
+        null = -2.0 * (ones * np.log(share) + (n - ones) * np.log(1.0 - share))
+        return {
+            "covariance": T @ normal.inverse(problem.curvature) @ T.T,
+            "deviance": 2.0 * problem.cost,
+            "null_deviance": null,
+            "dispersion": 1.0,
+            "loglikelihood": -problem.cost,
+            "aic": 2.0 * problem.cost + 2.0 * p,
+            "bic": 2.0 * problem.cost + np.log(n) * p,
+            "df_residual": n - p,
+            "df_null": n - 1,
+        }
 
 
 def _check(study: Study) -> None:
@@ -254,7 +300,7 @@ PROTOCOL = protocol(
         opened="the number of rows used and left out, sums and squares of every column and of the classes' "
         "places, and in every step the loss, its gradient and its curvature, class by class where there are "
         "more than two",
-        sums=_sums,
+        points=lambda p: 30 if p.loss == "hinge" else 10,
         classifies=True,
         check=_check,
     )

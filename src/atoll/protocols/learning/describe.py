@@ -344,10 +344,11 @@ def learns(study: Study) -> list[Disclosure]:
 
 
 def expect(study: Study, d: int) -> Expectation:
-    """Messages, bytes and rounds for d columns of numbers; levels and histograms as the study says."""
+    """Messages, bytes and rounds for d columns; levels and histograms as the study says, else two levels."""
     p, M = study.read_parameters(DescribeParameters), len(study.who(PROVIDER))
     levels = {name: p.levels.get(name, ("", "")) for name in p.categorical}
-    shape = Shape(tuple(map(str, range(d))), levels, p.ranges, p.bins, p.tables)
+    numbers = tuple(map(str, range(d - len(levels))))
+    shape = Shape(numbers, levels, p.ranges, p.bins, p.tables)
     cost = secure_sums.expected(study, M, [shape.first, shape.second])
     told = 2 * comparisons(M)
     released = sum(address.role != SERVER for address in study.receivers("description"))

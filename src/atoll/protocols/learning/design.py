@@ -49,13 +49,30 @@ class Units(Message, frozen=True):
     unit: np.ndarray[Any, Any]
 
 
+REASONS = ("target", "weights or offset", "columns")
+"""What a row that is left out lacks a value of: the first of these."""
+
+
 class Survey(NamedTuple):
     """What the first sum says: rows, rows left out, and moments of every design column and the response."""
 
     n: int
-    dropped: int
+    left_out: tuple[int, ...]
+    """By reason."""
     total: Matrix
     squares: Matrix
+
+    @staticmethod
+    def length(terms: int) -> int:
+        """Of the sum."""
+        return 1 + len(REASONS) + 2 * (terms + 1)
+
+    @classmethod
+    def of(cls, values: Matrix) -> Survey:
+        """From the sum."""
+        start = 1 + len(REASONS)
+        total, squares = np.split(values[start:], 2)
+        return cls(round(values[0]), tuple(round(value) for value in values[1:start]), total, squares)
 
 
 def units(survey: Survey, measured: np.ndarray[Any, Any], recentre: bool) -> Units:
@@ -133,28 +150,43 @@ class Design:
         return len(self.terms) + self.intercept
 
     def survey(self) -> Matrix:
-        """n, rows left out, and the moments of the terms and the response: what this island adds first."""
-        refuse = self._p.missing == "refuse"
+        """Rows, rows left out, moments of the terms and the response: what this island adds first."""
 
-        def of_block(rows: Rows) -> Matrix:
+        def of_block(block: Matrix, places: list[Places]) -> Matrix:
+            left_out, rows = self._left_out(block, places), self._rows(block, places)
             wide = np.column_stack([rows.X[:, int(self.intercept) :], rows.y])
-            return np.concatenate([[len(wide)], wide.sum(axis=0), (wide**2).sum(axis=0)])
+            return np.concatenate([[len(wide)], left_out, wide.sum(axis=0), (wide**2).sum(axis=0)])
 
-        total = self.add_up(of_block, 1 + 2 * (len(self.terms) + 1))
-        dropped = self.island.n_rows - round(total[0])
-        if dropped and refuse:
+        total = self._added(of_block, Survey.length(len(self.terms)))
+        if total[0] < self.island.n_rows and self._p.missing == "refuse":
             self._raise_for_missing()
         if total[0] == 0:
             raise DataError(
                 f"{self.island.name}: the table has no complete row", hint="leave the island out of the study"
             )
-        return np.concatenate([[total[0], dropped], total[1:]])
+        return total
+
+    def _left_out(self, block: Matrix, places: list[Places]) -> list[int]:
+        """How many rows lack a value, by the first reason of each."""
+        d, known = len(self.numbers), np.isfinite(block)
+        groups = places[:-1] if self._has_classes else places
+        at = d + (self._p.target is not None and not self._has_classes)
+        target = places[-1] >= 0 if self._has_classes else known[:, d:at].all(axis=1)
+        others = known[:, at:].all(axis=1)
+        columns = known[:, :d].all(axis=1)
+        for place in groups:
+            columns &= place >= 0
+        return [int((~target).sum()), int((target & ~others).sum()), int((target & others & ~columns).sum())]
 
     def add_up(self, of_block: Callable[[Rows], Matrix], length: int) -> Matrix:
-        """What every block gives, added: on all cores, in an order that the table's shape decides."""
+        """What every block of complete rows gives, added."""
+        return self._added(lambda block, places: of_block(self._rows(block, places)), length)
+
+    def _added(self, of_block: Callable[[Matrix, list[Places]], Matrix], length: int) -> Matrix:
+        """On all cores, in an order that the table's shape decides."""
         step = self._step()
         count = max(1, -(-self.island.n_rows // step))
-        parts = in_order(lambda read: of_block(self._rows(*read)), self.read.parts(step), count)
+        parts = in_order(lambda read: of_block(*read), self.read.parts(step), count)
         return reduce(np.add, parts, np.zeros(length))
 
     def _step(self) -> int:

@@ -120,6 +120,8 @@ def own_fields(island: Island, p: FieldParameters, classes: bool) -> Fields:
     island.check_numbers([name for name in asked if name not in p.categorical])
     telling = [*p.categorical, *([p.target] if classes and p.target else [])]
     levels = {name: levels_of(island, name) for name in telling if name not in p.levels}
+    if classes and p.target in levels:
+        check_classes(levels[p.target], island.name, p.target)
     return Fields(asked, island.named, levels)
 
 
@@ -135,6 +137,22 @@ def levels_of(island: Island, column: str) -> tuple[str, ...]:
             hint="levels are told to all parties; leave the column out, or group its values",
         )
     return tuple(found)
+
+
+def check_classes(levels: Sequence[str], island: str, target: str) -> None:
+    """Refuse numbers with fractions: each would be a class of its own, with coefficients of its own."""
+    if any(_is_fraction(level) for level in levels):
+        raise DataError(
+            f"{island}: the target {target!r} holds numbers with fractions, which are no classes",
+            hint="classes are words or whole numbers; a number is explained by LinearRegression or GLM",
+        )
+
+
+def _is_fraction(level: str) -> bool:
+    try:
+        return not float(level).is_integer()
+    except (ValueError, OverflowError):
+        return False
 
 
 def as_levels(values: npt.NDArray[Any]) -> list[str]:

@@ -63,6 +63,8 @@ class GLM(Task):
         self._step: Matrix | None = None
         self._part, self._iterations = 1.0, 0
         self._settled = False
+        self._curve: list[float] = []
+        """The deviance after every step."""
 
     # ---- islands ----
 
@@ -154,6 +156,7 @@ class GLM(Task):
             return self._halved()
         self._best, self._part = (self._point, sums), 1.0
         self._iterations += 1
+        self._curve.append(float(sums.deviance))
         normal.check_independent(sums.information, self.setting.names)
         self._step = normal.solve(sums.information, sums.score)
         if self._in_errors(sums) <= self.setting.parameters.tol:
@@ -174,8 +177,14 @@ class GLM(Task):
         self._settled = True
         if not self.family.dispersed:
             return None
+        scale = self._likelihood_scale(sums)
+        if not scale > 0.0:
+            raise RunError(
+                "the columns explain the target exactly: nothing is left that could say how sure numbers are",
+                hint="the target is constant, or a combination of the columns; LinearRegression fits it",
+            )
         self._point = self._point.copy()
-        self._point[-2] = self._likelihood_scale(sums)
+        self._point[-2] = scale
         return self._point
 
     def _move(self) -> Matrix:
@@ -223,9 +232,13 @@ class GLM(Task):
         )
 
     def _likelihood_scale(self, sums: _Sums) -> float:
-        """What the likelihood is taken at: for normal responses its own optimum, else the dispersion."""
+        """What the likelihood is taken at: for a linear model its own optimum, else the dispersion.
+
+        So does statsmodels; R's ``glm`` takes the optimum for normal responses under every link.
+        """
         assert self.survey is not None
-        if self.setting.parameters.family == "gaussian":
+        p: GLMParameters = self.setting.parameters
+        if p.family == "gaussian" and p.link in (None, "identity"):
             return float(sums.deviance) / self.survey.n
         return self._dispersion(sums)
 
@@ -259,9 +272,10 @@ class GLM(Task):
             "aic": -2.0 * llf + 2.0 * p,
             "bic": -2.0 * llf + log_n * p,
             "df_residual": n - p,
-            "df_null": n - int(self.setting.intercept),
+            "df_null": n - 1,  # the null model has an intercept, also where the model has none
             "iterations": self._iterations,
             "dispersion_estimated": self.family.dispersed,
+            "loss_curve": np.array(self._curve),
         }
         return Found(plain(model), plain(fit))
 
@@ -281,7 +295,7 @@ PROTOCOL = protocol(
         opened="the number of rows used and left out, sums and squares of every column, and in every step "
         "the score and the information matrix, deviance, Pearson's chi-squared and likelihood, how many rows "
         "are fitted with certainty or not at all, and the same of a model of the intercept alone",
-        sums=lambda p, d: (8, (d + p.fit_intercept) * (d + p.fit_intercept + 3) // 2 + _FACTS),
+        points=lambda _: 8,
         check=_check,
     )
 )

@@ -33,7 +33,8 @@ class KMeans(Task):
         self.longest = self.k * (self.d + 1) + 2
         self.point_length = 2 * self.k * self.d + 1
         self.iterations = 0
-        self.inertia = np.inf
+        self.curve: list[float] = []
+        """The inertia at every point."""
 
     @property
     def coefficients(self) -> int:
@@ -77,7 +78,8 @@ class KMeans(Task):
     def advance(self, total: Matrix) -> Matrix | None:
         sums = total[: self.k * self.d].reshape(self.k, self.d)
         counts = total[self.k * self.d : -2]
-        self.inertia, changed = float(total[-2]), round(float(total[-1]))
+        changed = round(float(total[-1]))
+        self.curve.append(float(total[-2]))
         self.counts = counts
         if changed == 0 or self._near or self.iterations >= self.setting.parameters.max_iter:
             return None
@@ -98,8 +100,8 @@ class KMeans(Task):
 
     def found(self) -> Found:
         model = {"names": self.setting.terms, "centres": self.centres + self.setting.units.centre[:-1]}
-        fit = {"inertia": self.inertia, "iterations": self.iterations, "counts": np.round(self.counts)}
-        return Found(plain(model), plain(fit))
+        fit = {"inertia": self.curve[-1], "iterations": self.iterations, "counts": np.round(self.counts)}
+        return Found(plain(model), plain(fit | {"loss_curve": np.array(self.curve)}))
 
 
 def _nearest(X: Matrix, centres: Matrix) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Matrix]:
@@ -139,7 +141,7 @@ PROTOCOL = protocol(
         opened="the number of rows used and left out, sums and squares of every column, and in every step "
         "each cluster's sum and number of rows (a cluster of one row is that row), the summed distance, and "
         "how many rows changed their cluster",
-        sums=lambda p, d: (12, p.n_clusters * (d + 1) + 2),
+        points=lambda _: 12,
         needs_target=False,
         intercept=lambda _: False,
         recentres=lambda _: True,

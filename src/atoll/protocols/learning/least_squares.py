@@ -68,7 +68,7 @@ class LeastSquares(Task):
         coefficients = T @ beta * unit
         if self.setting.intercept:
             coefficients[0] += self.setting.units.centre[-1]
-        left = float(self._G[-1, -1] - 2.0 * beta @ b + beta @ A @ beta) * unit**2
+        left = max(0.0, float(self._G[-1, -1] - 2.0 * beta @ b + beta @ A @ beta)) * unit**2
         model = {"names": self.setting.names, "coefficients": coefficients, "family": "gaussian"}
         return Found(plain(model | {"link": "identity"}), plain(self._fit(left, A, T)))
 
@@ -81,9 +81,12 @@ class LeastSquares(Task):
             "total_sum_of_squares": float(whole) * unit**2,
             "df_residual": n - p,
         }
-        if self.setting.parameters.penalty == "none":
+        if self.setting.parameters.penalty == "none" and left > 0.0:
             sigma2 = left / (n - p)
             fit |= {"dispersion": sigma2, "covariance": sigma2 * (T @ normal.inverse(A) @ T.T)}
+            if self.setting.parameters.weights is None:
+                likely = -0.5 * n * (np.log(2.0 * np.pi * left / n) + 1.0)
+                fit |= {"loglikelihood": likely, "aic": 2 * p - 2 * likely, "bic": np.log(n) * p - 2 * likely}
         return fit
 
     def _own_units(self) -> Matrix:
@@ -137,7 +140,7 @@ PROTOCOL = protocol(
         task=LeastSquares,
         opened="the number of rows used and left out, and the sums, squares and products of all columns and "
         "the target",
-        sums=lambda p, d: (1, (d + p.fit_intercept + 1) * (d + p.fit_intercept + 2) // 2 + 1),
+        points=lambda _: 1,
         goes_on=False,
         check=_check,
     )

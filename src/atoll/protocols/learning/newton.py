@@ -24,6 +24,8 @@ class Problem:
         """Where the next sum is taken."""
         self.best: Matrix | None = None
         self.cost = np.inf
+        self.curvature: Matrix | None = None
+        """Of the objective at the best point."""
         self.steps = 0
         self.settled = False
         self.tol = tol
@@ -48,7 +50,7 @@ class Problem:
             return
         g = self._weight * gradient + self._penalty @ self.point
         H = self._weight * curvature + self._penalty
-        self.best, self.cost, self._part = self.point, F, 1.0
+        self.best, self.cost, self.curvature, self._part = self.point, F, H, 1.0
         self.steps += 1
         self._step = -normal.solve(_definite(H), g)
         self._slope = float(g @ self._step)

@@ -30,6 +30,7 @@ from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Proto
 from atoll.protocols.booking import Booking
 from atoll.protocols.learning import fields
 from atoll.protocols.learning.design import (
+    REASONS,
     Design,
     Survey,
     Units,
@@ -77,20 +78,22 @@ class Fit(Message, frozen=True):
 
 
 class Count(Message, frozen=True):
-    """Server -> provider, consumer: rows used and left out, and whose they are."""
+    """Server -> provider, consumer: rows used and left out (for each reason), and whose they are."""
 
     n_samples: int
-    n_dropped: int
+    dropped: dict[str, int]
     islands: tuple[str, ...]
 
 
 OUTPUTS = {
     "model": Output(("model",), _EVERYONE, "the model's coefficients"),
-    "fit": Output(("fit",), _EVERYONE, "how well the model fits, and how sure its numbers are"),
+    "fit": Output(
+        ("fit",), _EVERYONE, "how well the model fits, in every step, and how sure its numbers are"
+    ),
     "n_samples": Output(
-        ("n_samples", "n_dropped", "islands"),
+        ("n_samples", "n_dropped", "dropped", "islands"),
         _EVERYONE,
-        "the number of rows used and left out over all islands, and which islands they are",
+        "the number of rows used and left out (for each reason) over all islands, and which islands they are",
     ),
 }
 
@@ -106,8 +109,8 @@ class Kind:
     task: Callable[[Setting, Survey | None], Task]
     opened: str
     """What the server learns in every round, in words."""
-    sums: Callable[[Any, int], tuple[int, int]]
-    """From parameters and columns: how many points to expect, and the length of a sum there."""
+    points: Callable[[Any], int]
+    """From parameters: how many points to expect."""
     classifies: bool = False
     needs_target: bool = True
     intercept: Callable[[Any], bool] = lambda p: bool(p.fit_intercept)
@@ -198,8 +201,8 @@ async def _server(kind: Kind, net: Network, study: Study, own: Own, record: Reco
     terms = fields.terms(agreed, p.categorical)
     sums = _session(net, study, record, _longest(kind, p, agreed, terms))
     await sums.open()
-    values = fixedpoint.decode(await sums.total(SURVEY_ROUND, _survey_length(len(terms))))
-    survey = _survey(values)
+    values = fixedpoint.decode(await sums.total(SURVEY_ROUND, Survey.length(len(terms))))
+    survey = Survey.of(values)
     measured = np.append(measured_terms(agreed, p), not kind.classifies)
     common = units(survey, measured, kind.recentres(p))
     task = kind.task(_setting(kind, p, agreed, terms, common), survey)
@@ -207,11 +210,16 @@ async def _server(kind: Kind, net: Network, study: Study, own: Own, record: Reco
     await net.broadcast(islands, common)
     await _lead(net, study, task, sums)
     found = task.found()
-    count = Count(survey.n, survey.dropped, tuple(address.party for address in islands))
+    dropped = dict(zip(REASONS, survey.left_out, strict=True))
+    count = Count(survey.n, dropped, tuple(address.party for address in islands))
     await _release(net, study, found, count)
-    known = {"model": found.model, "fit": found.fit, "n_samples": count.n_samples}
-    known |= {"n_dropped": count.n_dropped, "islands": count.islands}
+    known = {"model": found.model, "fit": found.fit, **_counted(count)}
     return learned(study, net.me, OUTPUTS, known)
+
+
+def _counted(count: Count) -> dict[str, Any]:
+    rest = {"dropped": count.dropped, "n_dropped": sum(count.dropped.values()), "islands": count.islands}
+    return {"n_samples": count.n_samples, **rest}
 
 
 async def _lead(net: Network, study: Study, task: Task, sums: Any) -> None:
@@ -254,9 +262,10 @@ async def _released(net: Network, study: Study) -> Learned:
     if study.releases("n_samples", net.me):
         count = await net.receive(Count, server)
         checked.check_islands(count.islands, study.who(PROVIDER), len(study.who(PROVIDER)), server)
-        if not (0 < count.n_samples < checked.MAX_ROWS and 0 <= count.n_dropped < checked.MAX_ROWS):
+        rows = (count.n_samples - 1, *count.dropped.values())
+        if tuple(count.dropped) != REASONS or not all(0 <= n < checked.MAX_ROWS for n in rows):
             raise checked.refuse(server, "numbers of rows that cannot be")
-        known |= {"n_samples": count.n_samples, "n_dropped": count.n_dropped, "islands": count.islands}
+        known |= _counted(count)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -289,9 +298,8 @@ def _setting(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...], c
 
 
 def _longest(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -> int:
-    blank = Units(1, np.zeros(len(terms) + 1), np.ones(len(terms) + 1))
-    task = kind.task(_setting(kind, p, agreed, terms, blank), None)
-    longest = max(_survey_length(len(terms)), task.longest)
+    task = _blank(kind, p, agreed, terms)
+    longest = max(Survey.length(len(terms)), task.longest)
     if longest > MAX_SUM:
         raise DataError(
             f"{len(terms)} columns would need sums of {longest:,} numbers; {MAX_SUM:,} are the most",
@@ -300,13 +308,10 @@ def _longest(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -
     return longest
 
 
-def _survey_length(terms: int) -> int:
-    return 2 + 2 * (terms + 1)
-
-
-def _survey(values: Matrix) -> Survey:
-    half = 2 + (len(values) - 2) // 2
-    return Survey(round(values[0]), round(values[1]), values[2:half], values[half:])
+def _blank(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -> Task:
+    """The task before anything is known of the rows: it says how long points and sums are."""
+    units = Units(1, np.zeros(len(terms) + 1), np.ones(len(terms) + 1))
+    return kind.task(_setting(kind, p, agreed, terms, units), None)
 
 
 def _session(net: Network, study: Study, record: Record, longest: int) -> secure_sums.SecureSum:
@@ -372,8 +377,12 @@ def _learns(kind: Kind, study: Study) -> list[Disclosure]:
     ]
     for output, kind_of, words in (
         ("model", Model, "the model's coefficients"),
-        ("fit", Fit, "how well the model fits, and how sure its numbers are"),
-        ("n_samples", Count, "the number of rows used and left out, and which islands they are"),
+        ("fit", Fit, "how well the model fits, in every step, and how sure its numbers are"),
+        (
+            "n_samples",
+            Count,
+            "the number of rows used and left out (for each reason), and which islands they are",
+        ),
     ):
         for role in (PROVIDER, CONSUMER):
             if any(address.role == role for address in study.receivers(output)):
@@ -407,25 +416,36 @@ def _between_two(study: Study) -> list[Disclosure]:
 def _expect(kind: Kind, study: Study, d: int, more: int = 0) -> Expectation:
     """Messages, bytes and rounds; how many steps a fit takes is known only afterwards, so a usual number."""
     p, M = study.read_parameters(kind.parameters), len(study.who(PROVIDER))
-    points, length = kind.sums(p, d)
-    points += more
-    cost = secure_sums.expected(study, M, [_survey_length(d), *[length] * points])
+    points, task = kind.points(p) + more, _expected_task(kind, p, d)
+    terms = len(task.setting.terms)
+    cost = secure_sums.expected(study, M, [Survey.length(terms), *[task.longest] * points])
     told = (3 + points) * comparisons(M)  # columns, units, every point and the end
     released = sum(address.role != SERVER for output in OUTPUTS for address in study.receivers(output))
     names = 20 * d
-    sent = M * (2 * names + 16 * d + (points + 1) * (8 * d + 40))
+    sent = M * (2 * names + 16 * terms + points * (8 * task.point_length + 40) + 40)
     return Expectation(
         messages=M * (4 + points) + cost.messages + told + released,
         bytes_per_provider=names + cost.bytes_per_contributor + told // M * COMPARISON_BYTES,
         bytes_total=cost.bytes_total + told * COMPARISON_BYTES + sent + released * 16 * d,
-        memory_server=4 * fixedpoint.BYTES_PER_VALUE * length,
+        memory_server=4 * fixedpoint.BYTES_PER_VALUE * task.longest,
         rounds=4 + 2 * points + cost.rounds + 1 + bool(released),
     )
 
 
+def _expected_task(kind: Kind, p: Any, d: int) -> Task:
+    """Of d columns; two levels and two classes, where the study does not say them."""
+    two = ("0", "1")
+    levels = {name: tuple(p.levels.get(name, two)) for name in p.categorical}
+    names = tuple(p.columns or (*levels, *(f"column {i}" for i in range(d - len(levels)))))
+    if kind.classifies and p.target:
+        levels[p.target] = tuple(p.levels.get(p.target, two))
+    agreed = AgreedFields(names, True, levels)
+    return _blank(kind, p, agreed, fields.terms(agreed, p.categorical))
+
+
 def _steps(kind: Kind, study: Study, d: int) -> int:
-    points, _ = kind.sums(study.read_parameters(kind.parameters), d)
-    return points
+    del d
+    return kind.points(study.read_parameters(kind.parameters))
 
 
 def _further(kind: Kind, study: Study, d: int) -> Expectation:

@@ -34,6 +34,8 @@ class Summary:
     table: Mapping[str, Any]
     """Columns of the table: arrays by name."""
     facts: Mapping[str, Any]
+    covariance: Any
+    """Of the coefficients."""
     level: float = 0.95
 
     @classmethod
@@ -42,10 +44,11 @@ class Summary:
         model, fit = outputs["model"], outputs["fit"]
         if "covariance" not in fit:
             raise NotReleased(
-                "a penalised fit has no standard errors",
-                hint="LinearRegression and GLM have them",
+                "this fit has no standard errors: it has a penalty, several classes, weights of a "
+                "classifier, or a target that the columns explain exactly",
+                hint="LinearRegression, LogisticRegression(C=None) of two classes, and GLM have them",
             )
-        beta, covariance = np.asarray(model["coefficients"]), np.asarray(fit["covariance"])
+        beta, covariance = np.ravel(model["coefficients"]), np.asarray(fit["covariance"])
         errors = np.sqrt(np.diag(covariance))
         # Normal responses have t statistics; elsewhere the large-sample z, as R and statsmodels print them.
         exact = model["family"] == "gaussian" and "deviance" not in fit
@@ -62,7 +65,7 @@ class Summary:
             "exp_estimate": np.exp(np.minimum(beta, 700.0)),
         }
         facts = _facts(outputs, exact)
-        return cls(tuple(model["names"]), table, facts, level)
+        return cls(tuple(model["names"]), table, facts, covariance, level)
 
     def frame(self) -> pd.DataFrame:
         """The table as a frame, one row for each coefficient."""
@@ -74,7 +77,12 @@ class Summary:
             name: {column: float(self.table[column][i]) for column in COLUMNS}
             for i, name in enumerate(self.names)
         }
-        return {"coefficients": rows, **self.facts, "level": self.level}
+        return {
+            "coefficients": rows,
+            **self.facts,
+            "covariance": self.covariance.tolist(),
+            "level": self.level,
+        }
 
     def json(self) -> str:
         """The same as JSON."""
@@ -95,7 +103,7 @@ class Summary:
         )
         lines = [
             f"{facts['family']} regression, link {facts['link']}",
-            f"{facts['n']:,} rows used, {facts['dropped']:,} with missing values left out",
+            f"{facts['n']:,} rows used, {facts['dropped']:,} with missing values left out" + self._reasons(),
             f"{facts['islands']} islands",
             "",
             " " * width + "".join(f"{head:>12}" for head in heads),
@@ -107,6 +115,10 @@ class Summary:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _reasons(self) -> str:
+        said = [f"{reason} {n:,}" for reason, n in self.facts["dropped_for"].items() if n]
+        return f" ({', '.join(said)})" if said else ""
 
     def _lines(self) -> list[tuple[str, str]]:
         facts, shown = self.facts, []
@@ -133,7 +145,7 @@ _WORDS = {
     "null_deviance": "null deviance",
     "df_null": "  degrees of freedom",
     "deviance": "residual deviance",
-    "df_residual": "degrees of freedom",
+    "df_residual": "  degrees of freedom",
     "dispersion": "dispersion",
     "loglikelihood": "log-likelihood",
     "aic": "AIC",
@@ -153,12 +165,17 @@ def _facts(outputs: Any, exact: bool) -> dict[str, Any]:
         "statistic": "t" if exact else "z",
         "n": int(outputs["n_samples"]),
         "dropped": int(outputs["n_dropped"]),
+        "dropped_for": {name: int(n) for name, n in outputs["dropped"].items()},
         "islands": len(outputs["islands"]),
     }
     for name in _WORDS:
         if name in fit:
             value = fit[name]
             said[name] = int(value) if name.startswith("df") or name == "iterations" else float(value)
+    if "residual_sum_of_squares" in fit:  # which is the deviance of normal responses
+        ones = model["names"][0] == "(Intercept)"
+        said |= {"deviance": float(fit["residual_sum_of_squares"]), "df_null": said["n"] - int(ones)}
+        said["null_deviance"] = float(fit["total_sum_of_squares"])
     return said | _of_squares(model, fit, said["n"])
 
 

@@ -20,6 +20,9 @@ _SHORTEST = 2.0**-40
 _NEWTON_STEPS = 200
 _ROUNDING = 1e-18
 """A step that would save less than this part of the cost is none."""
+_FAINT = 1e-10
+"""A direction whose scores are all below this part of the largest is rounding, and a step of usual length
+along it would blow that up: its products with others, squares of it, come on the grid of a sum."""
 _DEPENDENT = 1e-14
 """Directions of which the others leave less than this are no directions of their own."""
 
@@ -111,10 +114,15 @@ class Subspace:
         """The best point, as a combination of the directions."""
         self.cost = np.inf
         self.now: At
+        self._largest = 0.0
+        """The largest score of any direction."""
 
     def extend(self, scores: Matrix, products: Matrix) -> None:
         """One direction more: its scores, and its products with all directions, itself the last."""
-        T = self.Z.shape[2]
+        T, largest = self.Z.shape[2], float(np.abs(scores).max(initial=0.0))
+        self._largest = max(self._largest, largest)
+        if largest <= _FAINT * self._largest:
+            scores, products = np.zeros_like(scores), np.zeros_like(products)  # it is never gone along
         M = np.zeros((T + 1, T + 1))
         M[:T, :T] = self.M
         M[T, :] = M[:, T] = products

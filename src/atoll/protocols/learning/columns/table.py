@@ -22,7 +22,7 @@ from atoll.protocols.agreement import compare
 from atoll.protocols.handshake import Columns, JoinedColumns
 from atoll.protocols.learning import normal
 from atoll.protocols.learning.columns.consent import JointParameters
-from atoll.protocols.learning.fields import codes, levels_of
+from atoll.protocols.learning.fields import check_classes, codes, levels_of
 from atoll.study.address import Address
 
 NO_CLASSES: tuple[str, ...] = ()
@@ -113,6 +113,7 @@ def own_columns(island: Island, p: JointParameters, me: Address, classes: bool) 
     told = NO_CLASSES
     if classes and has_target(p, me):
         told = levels_of(island, str(p.target))
+        check_classes(told, island.name, str(p.target))
         if len(told) < 2:
             raise DataError(
                 f"{island.name}: the target {p.target!r} has one class only", hint="a classifier needs two"
@@ -172,6 +173,13 @@ def read(table: Chosen, *, centred: bool) -> tuple[Matrix, Matrix]:
     """An island's rows, and what was taken off every column."""
     raise_for_missing(table)
     X = table.whole()
+    with np.errstate(over="ignore"):
+        large = np.flatnonzero(~np.isfinite((X**2).sum(axis=0)))
+    if len(large):
+        raise DataError(
+            f"{table.island.name}: the squares of column {table.columns[large[0]]!r} exceed a double's range",
+            hint="rescale the column",
+        )
     centre = X.mean(axis=0) if centred else np.zeros(X.shape[1])
     return X - centre, centre
 

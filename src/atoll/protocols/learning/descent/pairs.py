@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from atoll.data.island import Matrix
-from atoll.errors import StudyError, one_of
+from atoll.errors import DataError, StudyError, one_of
 from atoll.protocols.learning import losses
 from atoll.registry import Registry
 
@@ -31,6 +31,18 @@ class Pair:
     cost: Callable[..., Any]
     gradient: Callable[..., Any]
     of: Literal["scores", "model"] = "scores"
+    target: str = ""
+    """What the target must be, in words, where not every number can be one ..."""
+    is_target: Callable[[Matrix], Any] | None = None
+    """... and which values are."""
+
+    def check_target(self, y: Matrix, island: str, column: str) -> None:
+        """Refuse what the cost says nothing sensible of."""
+        if self.is_target is not None and not np.all(self.is_target(y)):
+            raise DataError(
+                f"{island}: the target {column!r} holds a value that is not {self.target}, as the cost needs",
+                hint="choose another cost, or recode the target",
+            )
 
     def local(self, theta: Matrix, X: Matrix, y: Matrix) -> tuple[float, Matrix]:
         """Cost and gradient, summed over these rows."""
@@ -49,13 +61,20 @@ def _margins(name: str) -> Pair:
     return Pair(
         lambda s, y: losses.of_margins(name, _sign(y) * s, 1.0)[0],
         lambda s, y: losses.of_margins(name, _sign(y) * s, 1.0)[1] * _sign(y),
+        target="0 or 1 (or -1 or 1)",
+        is_target=lambda y: np.isin(y, (0.0, 1.0)).all() or np.isin(y, (-1.0, 1.0)).all(),
     )
 
 
 LEAST_SQUARES = Pair(lambda s, y: 0.5 * (s - y) ** 2, lambda s, y: s - y)
 LOGISTIC = _margins("logistic")
 SQUARED_HINGE = _margins("squared_hinge")
-POISSON = Pair(lambda s, y: np.exp(s) - y * s, lambda s, y: np.exp(s) - y)
+POISSON = Pair(
+    lambda s, y: np.exp(s) - y * s,
+    lambda s, y: np.exp(s) - y,
+    target="0 or more",
+    is_target=lambda y: y >= 0.0,
+)
 
 _HOME = "atoll.protocols.learning.descent.pairs"
 PAIRS: Registry[Pair] = Registry(

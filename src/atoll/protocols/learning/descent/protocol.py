@@ -16,7 +16,7 @@ import numpy as np
 from atoll import fixedpoint, secure_sums
 from atoll.data.island import Island, Matrix
 from atoll.data.statistics import raise_for_missing
-from atoll.errors import ParameterError, StudyError
+from atoll.errors import DataError, ParameterError, StudyError
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked, handshake
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
@@ -86,6 +86,11 @@ async def _with_rows(
         await compare(net, "the number of rows", n, group)
         if not len(X) <= n < checked.MAX_ROWS:
             raise checked.refuse(server_, f"{n} as the number of all rows to one who has {len(X)}")
+        if n <= X.shape[1]:
+            raise DataError(
+                f"{n} rows on all islands for {X.shape[1]} coefficients: a model would say what rows hold",
+                hint="use fewer columns, or more rows",
+            )
         theta = await algorithm1.party(net, study, p, pair_of(p.cost), (X, y, n), sums)
         await sums.close()
         known = {"model": _model(p, agreed.names, theta), "n_samples": n}
@@ -100,6 +105,7 @@ async def _with_columns(
     joint, chosen = await table.announce(net, island, p, server_, group, False)
     y = await table.response(net, island, p, joint, group, False)
     assert y is not None, "the target is known to all"
+    pair_of(p.cost).check_target(y, island.name, str(p.target))
     X, _ = await net.compute(lambda: table.read(chosen, centred=False))
     table.refuse_few_rows(joint, len(joint.names) + p.fit_intercept)
     first = net.me == group[0]
@@ -241,7 +247,9 @@ def _target(island: Island, p: DescentParameters) -> Matrix:
     island.check_numbers([p.target])
     chosen = island.chosen([p.target])
     raise_for_missing(chosen)
-    return np.asarray(chosen.whole()[:, 0])
+    y = np.asarray(chosen.whole()[:, 0])
+    pair_of(p.cost).check_target(y, island.name, p.target)
+    return y
 
 
 def _start(p: DescentParameters, width: int) -> Matrix:

@@ -25,6 +25,7 @@ CLASSES = 64
 _STEPS = 500
 _SPREAD = 0.3
 _SEED = 4
+_BELOW_ONE = 1.0 - 1e-12
 
 
 class _Fit:
@@ -104,16 +105,26 @@ def sample(
     chance = values["pi"] * np.prod([theta.sum(axis=1) for theta in under], axis=0)
     if not chance.sum() > 0.0:
         raise DataError("no row of the model fits the conditions", hint="a wider condition")
-    classes = np.searchsorted(np.cumsum(chance), rng.random(n) * chance.sum(), side="right")
-    classes = np.minimum(classes, len(chance) - 1)
+    classes = drawn(chance[None], np.zeros(n, dtype=np.int64), rng)
     return np.column_stack([drawn(theta, classes, rng) for theta in under])
 
 
 def drawn(shares: Floats, which: Codes, rng: randomness.Public) -> Codes:
     """One cell for every row, by the shares of the line that it names: lines stand one after the other, so
-    one search finds all cells."""
+    one search finds all cells. The rows of a line are dealt out evenly, in an order drawn at random: each of
+    its cells is taken as often as its share says, to within one row."""
     reached = np.cumsum(shares, axis=1)
     total = reached[:, -1:]
     ladder = (reached / np.where(total > 0.0, total, 1.0) + np.arange(len(shares))[:, None]).ravel()
-    place = np.searchsorted(ladder, which + rng.random(len(which)), side="right")
+    place = np.searchsorted(ladder, which + evenly(which, len(shares), rng), side="right")
     return np.asarray(np.clip(place - which * shares.shape[1], 0, shares.shape[1] - 1).astype(np.int64))
+
+
+def evenly(which: Codes, lines: int, rng: randomness.Public) -> Floats:
+    """A number from 0 to 1 for every row; of the k rows of a line one lies in each k-th part, whichever."""
+    order = np.argsort(which + rng.random(len(which)))
+    counts = np.bincount(which, minlength=lines)
+    first = np.cumsum(counts) - counts
+    rank = np.empty(len(which))
+    rank[order] = np.arange(len(which)) - first[which[order]]
+    return np.minimum((rank + rng.random(len(which))) / counts[which], _BELOW_ONE)

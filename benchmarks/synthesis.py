@@ -1,7 +1,7 @@
 """Synthetic data beside the real rows: marginal error and classifiers, by table and epsilon.
 
     [ATOLL_DATA=<folder>] python -m benchmarks.synthesis [--runs 5] [--only nltcs adult ...]
-                          [--epsilons 0.1 1.0] [--owners 3] [--paper] [--csv FILE]
+                          [--epsilons 0.1 1.0] [--owners 3] [--with ppca marginal paper ...] [--csv FILE]
 
 80 % of the rows are dealt out to owners, of whom one may collude; as many rows are drawn; 20 % are the test.
 ``tvd2`` and ``tvd3``: mean total-variation distance of all two-way and of 150 three-way tables between
@@ -40,6 +40,7 @@ from atoll.errors import PrivacyWarning
 DELTA = 1e-5
 TRIPLES = 150
 HEADER = ["table", "synthesizer", "epsilon", "owners", "run", "measure", "value"]
+KINDS = ("ppca", "marginal", "marginal-classes", "paper")
 HIGHER = {"Assoc-acdm", "Assoc-voc", "Bachelors", "Masters", "Prof-school", "Doctorate"}
 ADULT_EDGES = {
     "age": range(20, 91, 5),
@@ -152,17 +153,13 @@ def accuracy(train: Codes, test: Codes, case: Case, target: str) -> float:
 # ---- synthesizers ----
 
 
-def synthesizers(epsilon: float, columns: dict[str, Any], paper: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "ppca": atoll.PPCASynthesizer(epsilon, DELTA, columns=columns),
-        "marginal": atoll.MarginalSynthesizer(epsilon, DELTA, columns=columns),
-        "marginal, classes": atoll.MarginalSynthesizer(
-            epsilon, DELTA, columns=columns, decoder="latent-classes"
-        ),
-    }
-    if paper:
-        found["paper"] = atoll.PPCASynthesizer(epsilon, columns=columns, calibration="paper")
-    return found
+def synthesizer(kind: str, epsilon: float, columns: dict[str, Any]) -> Any:
+    if kind == "paper":
+        return atoll.PPCASynthesizer(epsilon, columns=columns, calibration="paper")
+    if kind == "ppca":
+        return atoll.PPCASynthesizer(epsilon, DELTA, columns=columns)
+    decoder = "tree" if kind == "marginal" else "latent-classes"
+    return atoll.MarginalSynthesizer(epsilon, DELTA, columns=columns, decoder=decoder)
 
 
 def measured(case: Case, train: Codes, test: Codes, drawn: Codes) -> dict[str, float]:
@@ -182,11 +179,10 @@ def runs(name: str, case: Case, asked: argparse.Namespace) -> Iterator[tuple[Any
             yield name, "no privacy", 0.0, asked.owners, run, measure, value
         parts = [pd.DataFrame(part, columns=list(columns)) for part in np.array_split(train, asked.owners)]
         for epsilon in asked.epsilons:
-            for kind, synthesizer in synthesizers(epsilon, columns, asked.paper).items():
+            for kind in asked.kinds:
                 began = time.process_time()
-                drawn = synthesizer.fit(parts).sample(
-                    None if kind == "paper" else len(train), random_state=run
-                )
+                fitted = synthesizer(kind, epsilon, columns).fit(parts)
+                drawn = fitted.sample(None if kind == "paper" else len(train), random_state=run)
                 seconds = time.process_time() - began
                 found = measured(case, train, test, drawn.astype(np.int64).to_numpy())
                 for measure, value in (found | {"processor seconds": seconds}).items():
@@ -201,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 1.0])
     parser.add_argument("--owners", type=int, default=3)
-    parser.add_argument("--paper", action="store_true")
+    parser.add_argument("--with", nargs="*", dest="kinds", default=list(KINDS[:2]), choices=KINDS)
     parser.add_argument("--csv", type=Path)
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore", PrivacyWarning)

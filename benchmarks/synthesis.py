@@ -1,6 +1,6 @@
 """Synthetic data beside the real rows: marginal error and classifiers, by table and epsilon.
 
-    [ATOLL_DATA=<folder>] python -m benchmarks.synthesis [--runs 5] [--only nltcs adult ...]
+    [ATOLL_DATA=<folder>] python -m benchmarks.synthesis [--runs 5] [--first-run 0] [--only nltcs adult ...]
                           [--epsilons 0.1 1.0] [--owners 3] [--with ppca marginal paper ...] [--csv FILE]
 
 80 % of the rows are dealt out to owners, of whom one may collude; as many rows are drawn; 20 % are the test.
@@ -171,7 +171,7 @@ def measured(case: Case, train: Codes, test: Codes, drawn: Codes) -> dict[str, f
 def runs(name: str, case: Case, asked: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
     """Lines of (table, synthesizer, epsilon, owners, run, measure, value)."""
     columns = {f"c{a}": [str(i) for i in range(k)] for a, k in enumerate(case.sizes)}
-    for run in range(asked.runs):
+    for run in range(asked.first_run, asked.first_run + asked.runs):
         order = np.random.default_rng(run).permutation(len(case.codes))
         cut = int(0.8 * len(order))
         train, test = case.codes[order[:cut]], case.codes[order[cut:]]
@@ -194,6 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--first-run", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 1.0])
     parser.add_argument("--owners", type=int, default=3)
@@ -202,21 +203,19 @@ def main(arguments: list[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore", PrivacyWarning)
     folder = os.environ.get("ATOLL_DATA")
-    lines: list[tuple[Any, ...]] = []
     for name in asked.only:
         if name in ("nltcs", "adult") and folder is None:
             print(f"{name}: left out, ATOLL_DATA names no folder")
             continue
-        new = list(runs(name, CASES[name](Path(folder or ".")), asked))
-        lines += new
-        table = pd.DataFrame(
-            new, columns=["table", "synthesizer", "epsilon", "owners", "run", "measure", "value"]
-        )
+        lines = []
+        for line in runs(name, CASES[name](Path(folder or ".")), asked):
+            lines.append(line)
+            if asked.csv:  # at once: a long run that is ended leaves what it has
+                with asked.csv.open("a", newline="") as file:
+                    csv.writer(file).writerow(line)
+        table = pd.DataFrame(lines, columns=HEADER)
         shown = table.pivot_table("value", ["table", "epsilon", "synthesizer"], "measure", ["mean", "std"])
         print(shown.round(4).to_string(), flush=True)
-    if asked.csv:
-        with asked.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
     return 0
 
 

@@ -30,8 +30,7 @@ _STEPS = 800
 _SPREAD = 0.1
 _BELOW = 2.0
 """Steps end so many standard deviations below the mean of what noise alone leaves: fitted numbers take a part
-of the noise away, and at the mean itself weaker dependence would still be left out. Chosen on a generated
-table and on breast cancer in bins."""
+of the noise away, and at the mean itself weaker dependence would still be left out."""
 _BELOW_ONE = 1.0 - 1e-12
 
 

@@ -1,7 +1,7 @@
 """Synthetic data beside the real rows: marginal error and classifiers, by table and epsilon.
 
-    [ATOLL_DATA=<folder>] python -m benchmarks.synthesis [--runs 5] [--only nltcs adult ...]
-                          [--epsilons 0.1 1.0] [--owners 3] [--paper] [--csv FILE]
+    [ATOLL_DATA=<folder>] python -m benchmarks.synthesis [--runs 5] [--first-run 0] [--only nltcs adult ...]
+                          [--epsilons 0.1 1.0] [--owners 3] [--with ppca marginal paper ...] [--csv FILE]
 
 80 % of the rows are dealt out to owners, of whom one may collude; as many rows are drawn; 20 % are the test.
 ``tvd2`` and ``tvd3``: mean total-variation distance of all two-way and of 150 three-way tables between
@@ -40,6 +40,7 @@ from atoll.errors import PrivacyWarning
 DELTA = 1e-5
 TRIPLES = 150
 HEADER = ["table", "synthesizer", "epsilon", "owners", "run", "measure", "value"]
+KINDS = ("ppca", "marginal", "marginal-classes", "paper")
 HIGHER = {"Assoc-acdm", "Assoc-voc", "Bachelors", "Masters", "Prof-school", "Doctorate"}
 ADULT_EDGES = {
     "age": range(20, 91, 5),
@@ -152,17 +153,13 @@ def accuracy(train: Codes, test: Codes, case: Case, target: str) -> float:
 # ---- synthesizers ----
 
 
-def synthesizers(epsilon: float, columns: dict[str, Any], paper: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "ppca": atoll.PPCASynthesizer(epsilon, DELTA, columns=columns),
-        "marginal": atoll.MarginalSynthesizer(epsilon, DELTA, columns=columns),
-        "marginal, classes": atoll.MarginalSynthesizer(
-            epsilon, DELTA, columns=columns, decoder="latent-classes"
-        ),
-    }
-    if paper:
-        found["paper"] = atoll.PPCASynthesizer(epsilon, columns=columns, calibration="paper")
-    return found
+def synthesizer(kind: str, epsilon: float, columns: dict[str, Any]) -> Any:
+    if kind == "paper":
+        return atoll.PPCASynthesizer(epsilon, columns=columns, calibration="paper")
+    if kind == "ppca":
+        return atoll.PPCASynthesizer(epsilon, DELTA, columns=columns)
+    decoder = "tree" if kind == "marginal" else "latent-classes"
+    return atoll.MarginalSynthesizer(epsilon, DELTA, columns=columns, decoder=decoder)
 
 
 def measured(case: Case, train: Codes, test: Codes, drawn: Codes) -> dict[str, float]:
@@ -174,7 +171,7 @@ def measured(case: Case, train: Codes, test: Codes, drawn: Codes) -> dict[str, f
 def runs(name: str, case: Case, asked: argparse.Namespace) -> Iterator[tuple[Any, ...]]:
     """Lines of (table, synthesizer, epsilon, owners, run, measure, value)."""
     columns = {f"c{a}": [str(i) for i in range(k)] for a, k in enumerate(case.sizes)}
-    for run in range(asked.runs):
+    for run in range(asked.first_run, asked.first_run + asked.runs):
         order = np.random.default_rng(run).permutation(len(case.codes))
         cut = int(0.8 * len(order))
         train, test = case.codes[order[:cut]], case.codes[order[cut:]]
@@ -182,11 +179,10 @@ def runs(name: str, case: Case, asked: argparse.Namespace) -> Iterator[tuple[Any
             yield name, "no privacy", 0.0, asked.owners, run, measure, value
         parts = [pd.DataFrame(part, columns=list(columns)) for part in np.array_split(train, asked.owners)]
         for epsilon in asked.epsilons:
-            for kind, synthesizer in synthesizers(epsilon, columns, asked.paper).items():
+            for kind in asked.kinds:
                 began = time.process_time()
-                drawn = synthesizer.fit(parts).sample(
-                    None if kind == "paper" else len(train), random_state=run
-                )
+                fitted = synthesizer(kind, epsilon, columns).fit(parts)
+                drawn = fitted.sample(None if kind == "paper" else len(train), random_state=run)
                 seconds = time.process_time() - began
                 found = measured(case, train, test, drawn.astype(np.int64).to_numpy())
                 for measure, value in (found | {"processor seconds": seconds}).items():
@@ -198,29 +194,28 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--first-run", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 1.0])
     parser.add_argument("--owners", type=int, default=3)
-    parser.add_argument("--paper", action="store_true")
+    parser.add_argument("--with", nargs="*", dest="kinds", default=list(KINDS[:2]), choices=KINDS)
     parser.add_argument("--csv", type=Path)
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore", PrivacyWarning)
     folder = os.environ.get("ATOLL_DATA")
-    lines: list[tuple[Any, ...]] = []
     for name in asked.only:
         if name in ("nltcs", "adult") and folder is None:
             print(f"{name}: left out, ATOLL_DATA names no folder")
             continue
-        new = list(runs(name, CASES[name](Path(folder or ".")), asked))
-        lines += new
-        table = pd.DataFrame(
-            new, columns=["table", "synthesizer", "epsilon", "owners", "run", "measure", "value"]
-        )
+        lines = []
+        for line in runs(name, CASES[name](Path(folder or ".")), asked):
+            lines.append(line)
+            if asked.csv:  # at once: a long run that is ended leaves what it has
+                with asked.csv.open("a", newline="") as file:
+                    csv.writer(file).writerow(line)
+        table = pd.DataFrame(lines, columns=HEADER)
         shown = table.pivot_table("value", ["table", "epsilon", "synthesizer"], "measure", ["mean", "std"])
         print(shown.round(4).to_string(), flush=True)
-    if asked.csv:
-        with asked.csv.open("w", newline="") as file:
-            csv.writer(file).writerows(lines)
     return 0
 
 

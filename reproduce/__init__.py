@@ -7,6 +7,7 @@
 | dpdpca_figure5  | captured variance against epsilon                                                      |
 | secure_sum_figure2 | latency and bytes of the mixing secure sum, one order beside rotated orders         |
 | secure_descent  | latency and bytes of gradient descent, secure, in the clear and pooled: figures 3 to 8  |
+| synthesis_figures | accuracy on synthetic rows against components, epsilon and owners: figures 2 to 4      |
 | descent         | one such fit                                                                           |
 | common          | where data come from, how figures and tables are written                               |
 | methods         | the ways to components that are compared                                               |

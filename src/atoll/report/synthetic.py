@@ -20,7 +20,7 @@ from atoll import randomness
 from atoll.data.island import Island
 from atoll.errors import DataError, ParameterError
 from atoll.lazy import lazy
-from atoll.protocols.synthesis.schema import Column, encode, sizes_of
+from atoll.protocols.synthesis.schema import Column, cells_of, encode, levels_of, sizes_of
 from atoll.report.plots import COLOURS, STYLE
 
 if TYPE_CHECKING:
@@ -29,12 +29,15 @@ else:
     pd = lazy("pandas")
 
 Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 _ROWS_COMPARED = 2000
 """Rows of each kind whose nearest synthetic row is looked for."""
 _ROWS_NEAR = 5000
 _PANELS = 12
 _LEAST_ROWS = 20
+_NAMED = 5
+"""Cells of a column that are named below their bars; of more, every so many."""
 
 
 class Comparison(NamedTuple):
@@ -44,7 +47,11 @@ class Comparison(NamedTuple):
     pairs: pd.DataFrame
     utility: dict[str, float]
     closeness: dict[str, float]
-    shares: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+    shares: dict[str, tuple[Floats, Floats]]
+    cells: dict[str, tuple[str, ...]]
+    """What each cell of each column is: a level, or where a number's cell begins."""
+    nearest: tuple[Floats, Floats] | None
+    """The share of columns in which used rows, and rows of the hold-out, differ from the closest row."""
 
     def __repr__(self) -> str:
         lines = [
@@ -55,9 +62,12 @@ class Comparison(NamedTuple):
         return "<Comparison: " + "; ".join(lines) + ">"
 
     def figures(self) -> dict[str, Figure]:
-        """Margins column by column, and dependence pair by pair."""
+        """Margins column by column, dependence pair by pair, and how close the closest rows are."""
         with mpl.rc_context(STYLE):
-            return {"margins": _margins_figure(self), "dependence": _dependence_figure(self)}
+            found = {"margins": _margins_figure(self), "dependence": _dependence_figure(self)}
+            if self.nearest is not None:
+                found["closest rows"] = _closest_figure(*self.nearest)
+            return found
 
     def save(self, path: str | Path) -> Path:
         """One HTML page that loads nothing from anywhere. It shows exact figures of the owner's rows."""
@@ -86,8 +96,17 @@ def compare(
     distances = [0.5 * float(np.abs(one - two).sum()) for one, two in shares.values()]
     margins = pd.DataFrame({"column": names, "distance": distances})
     utility = {} if target is None else _utility(own, drawn, other, sizes, _place(names, target))
-    closeness = {} if other is None else _closeness(own, drawn, other)
-    return Comparison(margins, _pairs(own, drawn, sizes, names), utility, closeness, shares)
+    nearest = None if other is None else _closest(own, drawn, other)
+    closeness = {} if nearest is None else _closeness(*nearest)
+    cells = {column.name: _cells(column, bins) for column in schema}
+    pairs = _pairs(own, drawn, sizes, names)
+    return Comparison(margins, pairs, utility, closeness, shares, cells, nearest)
+
+
+def _cells(column: Column, bins: int) -> tuple[str, ...]:
+    if column.is_number:
+        return tuple(f"{start:g}" for start in cells_of(column, bins).starts[:-1])
+    return levels_of(column)
 
 
 def _codes(rows: Any, schema: tuple[Column, ...], bins: int, name: str) -> Codes:
@@ -99,7 +118,7 @@ def _codes(rows: Any, schema: tuple[Column, ...], bins: int, name: str) -> Codes
     return encode(island, schema, bins, "clip")
 
 
-def _shares(codes: Codes, size: int) -> npt.NDArray[np.float64]:
+def _shares(codes: Codes, size: int) -> Floats:
     return np.bincount(codes, minlength=size) / len(codes)
 
 
@@ -122,7 +141,7 @@ def _pairs(own: Codes, drawn: Codes, sizes: tuple[int, ...], names: list[str]) -
     return pd.DataFrame(rows, columns=["column", "with", "distance", "real", "synthetic"])
 
 
-def _strength(table: npt.NDArray[np.float64]) -> float:
+def _strength(table: Floats) -> float:
     """Cramér's V: 0 where columns are independent, 1 where one says the other."""
     expected = np.outer(table.sum(axis=1), table.sum(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,13 +173,18 @@ def _utility(
     return found | {"always the most frequent class": float((test[:, at] == most).mean())}
 
 
-def _closeness(own: Codes, drawn: Codes, other: Codes) -> dict[str, float]:
-    """Whether synthetic rows lie closer to rows that were used than to rows that were not."""
+def _closest(own: Codes, drawn: Codes, other: Codes) -> tuple[Floats, Floats]:
+    """How far used rows, and rows that were not used, are from the closest synthetic row."""
     rng = randomness.public(0)
     near = drawn[rng.permutation(len(drawn))[:_ROWS_NEAR]]
     used, unused = (
         _nearest(rows[rng.permutation(len(rows))[:_ROWS_COMPARED]], near) for rows in (own, other)
     )
+    return used, unused
+
+
+def _closeness(used: Floats, unused: Floats) -> dict[str, float]:
+    """Whether synthetic rows lie closer to rows that were used than to rows that were not."""
     # The chance that of a used and an unused row the used one is closer; ties count half.
     ranks = np.searchsorted(np.sort(unused), used, side="left") + np.searchsorted(
         np.sort(unused), used, side="right"
@@ -174,7 +198,7 @@ def _closeness(own: Codes, drawn: Codes, other: Codes) -> dict[str, float]:
     }
 
 
-def _nearest(rows: Codes, among: Codes) -> npt.NDArray[np.float64]:
+def _nearest(rows: Codes, among: Codes) -> Floats:
     """The share of columns in which each row differs from the closest of the others."""
     found = np.full(len(rows), np.inf)
     for start in range(0, len(rows), 100):
@@ -197,9 +221,27 @@ def _margins_figure(found: Comparison) -> Figure:
         axes.bar(at - 0.2, real, 0.4, color=COLOURS[0], label="real")
         axes.bar(at + 0.2, synthetic, 0.4, color=COLOURS[1], label="synthetic")
         axes.set_title(name.replace("$", r"\$"), fontsize=9)
-        axes.set_xticks([])
+        shown_cells = range(0, len(real), -(-len(real) // _NAMED))
+        axes.set_xticks(shown_cells, [_short(found.cells[name][i]) for i in shown_cells])
         axes.tick_params(labelsize=8)
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def _short(cell: str) -> str:
+    return (cell if len(cell) <= 8 else f"{cell[:7]}…").replace("$", r"\$")
+
+
+def _closest_figure(used: Floats, unused: Floats) -> Figure:
+    figure = Figure(figsize=(4.6, 3.2), layout="constrained")
+    axes = figure.subplots()
+    places = np.unique(np.round(np.concatenate([used, unused]), 6))
+    width = 0.4 * float(np.diff(places).min()) if len(places) > 1 else 0.05
+    for side, rows, name in ((-0.5, used, "rows that were used"), (0.5, unused, "hold-out")):
+        shares = [float(np.isclose(rows, place).mean()) for place in places]
+        axes.bar(places + side * width, shares, width, color=COLOURS[0 if side < 0 else 1], label=name)
+    axes.set(xlabel="columns in which the closest synthetic row differs (share)", ylabel="share of rows")
+    axes.legend(frameon=False)
     return figure
 
 

@@ -9,7 +9,9 @@ import pytest
 from tests.support.synthesis_examples import synthesis
 
 from atoll.errors import MessageError
-from atoll.privacy.mechanisms import Crowd, GaussianNoise
+from atoll.privacy.calibration import gdp_mu
+from atoll.privacy.lab.audit import audit
+from atoll.privacy.mechanisms import Crowd, GaussianNoise, Part
 from atoll.protocols.synthesis import marginal, moments, trees
 from atoll.protocols.synthesis.marginal import SELECTION_SHARE, TreePlan, joined
 from atoll.protocols.synthesis.moments import Plan
@@ -72,6 +74,32 @@ def test_every_row_moves_the_second_release_by_its_sensitivity() -> None:
     rows = np.array(list(itertools.product(range(2), range(3), range(4))))
     moved = [np.linalg.norm(marginal.contribution(plan, row[None]) / widths) for row in rows]
     assert np.array(moved) / noise.sigma * 1.001 == pytest.approx(plan.stage.cost.mu)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("thinner", [1.0, 3.0])
+def test_the_audit_acquits_both_releases_together_and_convicts_a_third_of_their_noise(thinner: float) -> None:
+    """One row more moves both; each is seen along the direction in which it moves, in units of its noise, and
+    both together along the direction in which the pair moves. One of three owners' shares is known."""
+    epsilon, runs, sizes = 1.0, 20_000, (2, 3, 4)
+    first = Plan(sizes, epsilon, 1e-5, Crowd(3, 1), share=SELECTION_SHARE)
+    row, seen = np.array([[1, 2, 0]]), [np.zeros(runs), np.zeros(runs)]
+    for place, (plan, made) in enumerate(
+        (
+            (first, moments.contribution(first, row)),
+            (tables := marginal.tree_plan(first, ((0, 1), (1, 2))), marginal.contribution(tables, row)),
+        )
+    ):
+        noise = plan.stage.noise
+        assert isinstance(noise, GaussianNoise)
+        widths = np.repeat([part.width for part in noise.parts], [part.size for part in noise.parts])
+        reach = float(np.linalg.norm(made / widths)) / noise.sigma
+        thin = GaussianNoise(noise.sigma / thinner, (Part(runs),), noise.crowd)
+        for side in range(2):
+            shares = sum(thin.draw_share(derive(SEED, place, side, owner)) for owner in range(2))
+            seen[side] += reach * (shares / noise.sigma + (reach if side == 0 else 0.0))
+    length = gdp_mu(epsilon, 1e-5)
+    found = audit(seen[0], seen[1], length**2 + length / thinner, 1e-5)
+    assert (found.epsilon_at_least > epsilon) == (thinner > 1.0)
 
 
 @pytest.mark.parametrize(

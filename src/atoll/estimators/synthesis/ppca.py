@@ -44,7 +44,8 @@ class PPCASynthesizer(Synthesizer):
     ``contribution`` (or ``n_components``): how many components the probabilistic PCA of the release keeps;
     ``components_`` and ``noise_variance_`` are its W and sigma^2, in orthonormal coordinates of the cells.
     ``decoder``: what rows are drawn from: "maximum-entropy" (small tables only) or "latent-classes", both
-    fitted to all released moments, or "gaussian", the probabilistic PCA itself. "auto" chooses by the noise.
+    fitted to all released moments, or "gaussian", the probabilistic PCA itself. "auto" is the largest entropy
+    where the joint table has at most 131,072 cells, and latent classes else.
     ``calibration="paper"``: the published protocol, not differentially private as stated; it says so.
 
     >>> import atoll, numpy as np, pandas as pd

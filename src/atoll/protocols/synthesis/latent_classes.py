@@ -3,12 +3,15 @@
 p(x) = sum_z pi_z prod_a theta_za(x_a), so the moments of two columns are sum_z pi_z u_za u_zb^T with u the
 class's shares in orthonormal coordinates: the same low rank as probabilistic PCA, with factors that are
 shares. pi and theta minimise the misfit to the released moments, weighted by their noise, from classes that
-hardly differ; steps end as soon as the misfit is what noise alone leaves (discrepancy principle), so noise
-is not fitted. For tables of any number of cells; conditions on some columns are met exactly.
+hardly differ; steps end as soon as the misfit is no more than noise alone leaves (discrepancy principle), so
+noise is not fitted. The model is the mean of several such fits from different starts, which again is one of
+latent classes: what only one start sees is mostly noise. For tables of any number of cells; conditions on
+some columns are met exactly.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +24,14 @@ from atoll.protocols.synthesis.moments import Codes, Floats, Moments, joint_basi
 
 optimize: Any = lazy("scipy.optimize")
 
-CLASSES = 64
-_STEPS = 500
-_SPREAD = 0.3
-_SEED = 4
+CLASSES = 32
+FITS = 6
+_STEPS = 800
+_SPREAD = 0.1
+_BELOW = 2.0
+"""Steps end so many standard deviations below the mean of what noise alone leaves: fitted numbers take a part
+of the noise away, and at the mean itself weaker dependence would still be left out."""
+_BELOW_ONE = 1.0 - 1e-12
 
 
 class _Fit:
@@ -45,8 +52,13 @@ class _Fit:
         self.freedom = float(free.sum() + (free.sum() ** 2 - (free**2).sum()) / 2)
         self.misfit = np.inf
 
-    def start(self) -> Floats:
-        rng = randomness.public(_SEED)
+    @property
+    def enough(self) -> float:
+        """The misfit, over its mean under noise alone, at which steps end."""
+        return max(0.5, 1.0 - _BELOW * math.sqrt(2.0 / max(self.freedom, 1.0)))
+
+    def start(self, seed: int) -> Floats:
+        rng = randomness.public(seed)
         margins = np.log(np.concatenate(self.moments.margins))
         theta = margins + _SPREAD * rng.standard_normal((self.classes, len(margins)))
         return np.concatenate([np.zeros(self.classes), theta.ravel()])
@@ -78,21 +90,28 @@ class _Fit:
         return 0.5 * self.misfit / self.freedom, gradient / self.freedom
 
 
-def fit(moments: Moments, classes: int = CLASSES) -> dict[str, Any]:
-    """The model of a release."""
+def fit(moments: Moments, classes: int = CLASSES, fits: int = FITS) -> dict[str, Any]:
+    """The model of a release: the classes of all fits side by side."""
+    found = [_fitted(moments, classes, seed) for seed in range(fits)]
+    return {
+        "pi": np.concatenate([pi for pi, _ in found]) / fits,
+        "theta": np.vstack([theta for _, theta in found]),
+    }
+
+
+def _fitted(moments: Moments, classes: int, seed: int) -> tuple[Floats, Floats]:
     objective = _Fit(moments, classes)
-    latest = objective.start()
+    latest = objective.start(seed)
 
     def follow(intermediate_result: Any) -> None:
         nonlocal latest
         latest = intermediate_result.x.copy()
-        if 2.0 * intermediate_result.fun <= 1.0:
+        if 2.0 * intermediate_result.fun <= objective.enough:
             raise StopIteration
 
     options = {"maxiter": _STEPS, "maxcor": 8}
     optimize.minimize(objective, latest, jac=True, method="L-BFGS-B", callback=follow, options=options)
-    pi, theta = objective.shares(latest)
-    return {"pi": pi, "theta": theta}
+    return objective.shares(latest)
 
 
 def sample(
@@ -104,16 +123,26 @@ def sample(
     chance = values["pi"] * np.prod([theta.sum(axis=1) for theta in under], axis=0)
     if not chance.sum() > 0.0:
         raise DataError("no row of the model fits the conditions", hint="a wider condition")
-    classes = np.searchsorted(np.cumsum(chance), rng.random(n) * chance.sum(), side="right")
-    classes = np.minimum(classes, len(chance) - 1)
+    classes = drawn(chance[None], np.zeros(n, dtype=np.int64), rng)
     return np.column_stack([drawn(theta, classes, rng) for theta in under])
 
 
 def drawn(shares: Floats, which: Codes, rng: randomness.Public) -> Codes:
     """One cell for every row, by the shares of the line that it names: lines stand one after the other, so
-    one search finds all cells."""
+    one search finds all cells. The rows of a line are dealt out evenly, in an order drawn at random: each of
+    its cells is taken as often as its share says, to within one row."""
     reached = np.cumsum(shares, axis=1)
     total = reached[:, -1:]
     ladder = (reached / np.where(total > 0.0, total, 1.0) + np.arange(len(shares))[:, None]).ravel()
-    place = np.searchsorted(ladder, which + rng.random(len(which)), side="right")
+    place = np.searchsorted(ladder, which + evenly(which, len(shares), rng), side="right")
     return np.asarray(np.clip(place - which * shares.shape[1], 0, shares.shape[1] - 1).astype(np.int64))
+
+
+def evenly(which: Codes, lines: int, rng: randomness.Public) -> Floats:
+    """A number from 0 to 1 for every row; of the k rows of a line one lies in each k-th part, whichever."""
+    order = np.argsort(which + rng.random(len(which)))
+    counts = np.bincount(which, minlength=lines)
+    first = np.cumsum(counts) - counts
+    rank = np.empty(len(which))
+    rank[order] = np.arange(len(which)) - first[which[order]]
+    return np.minimum((rank + rng.random(len(which))) / counts[which], _BELOW_ONE)

@@ -18,6 +18,7 @@ import numpy as np
 
 from atoll import randomness
 from atoll.lazy import lazy
+from atoll.protocols.synthesis.latent_classes import drawn
 from atoll.protocols.synthesis.moments import Codes, Floats, Moments, helmert
 
 optimize: Any = lazy("scipy.optimize")
@@ -124,6 +125,5 @@ def sample(
     cube = shares.reshape(sizes)
     for axis, weight in enumerate(weights):
         cube = cube * weight.reshape([-1 if i == axis else 1 for i in range(len(sizes))])
-    reached = np.cumsum(cube.ravel())
-    place = np.searchsorted(reached, rng.random(n) * reached[-1], side="right")
-    return np.column_stack(np.unravel_index(np.minimum(place, len(reached) - 1), sizes)).astype(np.int64)
+    place = drawn(cube.reshape(1, -1), np.zeros(n, dtype=np.int64), rng)
+    return np.column_stack(np.unravel_index(place, sizes)).astype(np.int64)

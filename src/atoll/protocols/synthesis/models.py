@@ -1,6 +1,6 @@
 """Models that are made of released moments, by name, and rows drawn from any of them.
 
-"maximum-entropy" where the joint table is small enough to be held and noise is little, else "latent-classes";
+"maximum-entropy" where the joint table is small enough to be held, else "latent-classes";
 "gaussian" is probabilistic PCA itself, "tree" what ``marginal`` measures. A model is plain data: arrays and
 numbers, no row of anybody.
 """
@@ -24,9 +24,6 @@ Decoder = Literal["auto", "maximum-entropy", "latent-classes", "gaussian"]
 
 Sampler = Callable[[dict[str, Any], Sequence[int], Sequence[Floats], int, randomness.Public], Codes]
 
-_LITTLE_NOISE = 0.005
-"""Of a second moment per row: below it the largest entropy came closer, on a generated table and on NLTCS."""
-
 SAMPLERS: dict[str, Sampler] = {
     "maximum-entropy": maximum_entropy.sample,
     "latent-classes": latent_classes.sample,
@@ -40,7 +37,8 @@ def fitted(
 ) -> dict[str, Any]:
     """Components of the release, and the model that its rows are drawn from."""
     components = ppca.fit(moments, contribution, n_components)
-    kind = _settled(moments) if decoder == "auto" else decoder
+    small = maximum_entropy.fits(moments.sizes)
+    kind = decoder if decoder != "auto" else "maximum-entropy" if small else "latent-classes"
     if kind == "maximum-entropy":
         values = maximum_entropy.fit(moments)
     elif kind == "latent-classes":
@@ -89,13 +87,6 @@ def check(model: Mapping[str, Any], sizes: Sequence[int], sender: Address) -> No
         possible = False
     if not possible:
         raise refuse(sender, "a model that no row can be drawn from")
-
-
-def _settled(moments: Moments) -> str:
-    """The decoder that a release calls for: latent classes keep broad dependence under much noise, and the
-    largest entropy keeps more of three columns under little."""
-    small = maximum_entropy.fits(moments.sizes) and moments.second_noise.max(initial=0.0) < _LITTLE_NOISE
-    return "maximum-entropy" if small else "latent-classes"
 
 
 def sample(

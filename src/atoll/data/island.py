@@ -339,6 +339,13 @@ class Island:
         island.order, island._origin, island._whole = self.order, self._origin, self._whole
         return island
 
+    def with_table(self, table: Table) -> Island:
+        """The same owner's island with a table that was made of its own."""
+        island = self._with(table, self.name, table.columns)
+        island.columns, island.named = table.columns, True
+        island._places = {column: place for place, column in enumerate(table.columns)}
+        return island
+
     def frame(self) -> pd.DataFrame:
         """The table as a frame, for its owner to look at and to go on with."""
         table = self._table

@@ -110,21 +110,29 @@ def about(local: Moments, centre: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def raise_for_missing(
-    table: Chosen, hint: str = "drop the row, or fill it in before the study starts"
+    table: Chosen, hint: str = "drop the row, or fill it in; a study of PCA can do both ([table] missing)"
 ) -> None:
-    """Name the first missing or infinite value."""
-    start = 0
+    """Name the first missing or infinite value, and how many such values its column holds."""
+    start, found, count = 0, None, 0
     for block in table.blocks():
-        wrong = np.argwhere(~np.isfinite(block))
+        wrong = np.argwhere(~np.isfinite(block)) if found is None else ()
         if len(wrong):
             row, column = (int(i) for i in wrong[0])
-            kind = "a missing value (NaN)" if np.isnan(block[row, column]) else "an infinite value (inf)"
-            raise DataError(
-                f"{table.island.name}: column {table.columns[column]!r} holds {kind} at "
-                f"{table.island.place(start + row)}",
-                hint=hint,
-            )
+            found = (np.isnan if np.isnan(block[row, column]) else np.isinf, start + row, column)
+        if found is not None:
+            is_wrong, _, column = found
+            count += int(is_wrong(block[:, column]).sum())
         start += len(block)
+    if found is None:
+        return
+    is_wrong, row, column = found
+    kind = "a missing value (NaN)" if is_wrong is np.isnan else "an infinite value (inf)"
+    more = f" (the first of {count:,})" if count > 1 else ""
+    raise DataError(
+        f"{table.island.name}: column {table.columns[column]!r} holds {kind} at "
+        f"{table.island.place(row)}{more}",
+        hint=hint,
+    )
 
 
 def triangle(matrix: Matrix) -> Matrix:

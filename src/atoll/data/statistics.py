@@ -115,7 +115,7 @@ def raise_for_missing(
     """Name the first missing or infinite value, and how many such values its column holds."""
     start, found, count = 0, None, 0
     for block in table.blocks():
-        wrong = np.argwhere(~np.isfinite(block)) if found is None else ()
+        wrong = np.argwhere(~np.isfinite(block)) if found is None else np.empty((0, 2), int)
         if len(wrong):
             row, column = (int(i) for i in wrong[0])
             found = (np.isnan if np.isnan(block[row, column]) else np.isinf, start + row, column)

@@ -10,6 +10,7 @@
 - :mod:`noise_shares`: noise in shares of owners, and what the secure sum must withstand
 - :mod:`booking`: one owner's ledger during one run
 - :mod:`preparation`: what a study does to tables before its protocol reads them
+- :mod:`guards`: guard rails that every island keeps for itself
 - :mod:`summation`: the secure sum alone
 - :mod:`pca`: principal component analysis
 - :mod:`learning`: regression, classification and clustering

@@ -204,6 +204,8 @@ class Protocol:
 
     prepare: Callable[[Protocol, Study], Protocol] = lambda protocol, study: refuse_table(protocol, study)
     """The same protocol, started on tables as the study's [table] prepares them."""
+    guard: Callable[[Protocol, Study], Protocol] = lambda protocol, study: _guarded(protocol, study)
+    """The same protocol, whose islands keep the guard rails before anything leaves."""
 
     def table_holders(self, study: Study) -> tuple[str, ...]:
         """The parties that bring a table, in the study's order."""
@@ -235,6 +237,12 @@ class Protocol:
         return tuple(dict.fromkeys((*self.messages, *summing)))
 
 
+def _guarded(protocol: Protocol, study: Study) -> Protocol:
+    from atoll.protocols.guards import guarded  # which wraps what is defined here
+
+    return guarded(protocol, study)
+
+
 def refuse_table(protocol: Protocol, study: Study) -> Protocol:
     """Of a protocol that takes tables as they are."""
     if study.table != TablePlan():
@@ -249,6 +257,7 @@ def refuse_table(protocol: Protocol, study: Study) -> Protocol:
 def with_helpers(protocol: Protocol, study: Study) -> Protocol:
     """The protocol as the study has it: on prepared tables, with the roles that its secure sum brings."""
     protocol = protocol.prepare(protocol, study)
+    protocol = protocol.guard(protocol, study)
     named = secure_sums.helpers(study) if protocol.uses_sum else {}
     if not named:
         return protocol

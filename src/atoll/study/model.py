@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -102,6 +102,13 @@ class TablePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.adds or not set(self.categorical) <= set(self.levels)
 
 
+class Guards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every island asks for itself before it takes part: the table ``[guards]``."""
+
+    min_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    min_islands: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one site knows and nobody signs: where the data lie, which data sets they are, the ledger in
     which releases from them are booked (the site's own unless named), for how many colluding owners the
@@ -136,6 +143,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     version: int | None = None
     assessment: Assessment = Assessment()
     table: TablePlan = TablePlan()
+    guards: Guards = Guards()
 
     def __post_init__(self) -> None:
         for field in ("sum_options", "parameters", "release"):
@@ -242,7 +250,9 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return hashlib.sha256(msgspec.json.encode({"format": 1, **stated}, order="sorted")).hexdigest()
 
 
-_FURTHER: Mapping[str, object] = MappingProxyType({"assessment": Assessment(), "table": TablePlan()})
+_FURTHER: Mapping[str, object] = MappingProxyType(
+    {"assessment": Assessment(), "table": TablePlan(), "guards": Guards()}
+)
 """Tables that came later: a study that leaves one out has the digest that it always had."""
 
 

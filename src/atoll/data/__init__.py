@@ -3,6 +3,7 @@
 - :mod:`tables`: what rows are read from, piece by piece, one module per kind
 - :mod:`headers`: names of columns, checked before they leave
 - :mod:`readers`: files that hold tables, one module per format
+- :mod:`capacity`: as many rows as a table could ever have
 - :mod:`numbers`: values as doubles, and blocks of them
 - :mod:`island`: one party's table, read from a file, a frame or an array
 - :mod:`levels`: levels of columns with categories

@@ -11,6 +11,7 @@ however many cores work on it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial, reduce
 from itertools import chain
 from typing import NamedTuple
@@ -51,9 +52,11 @@ def moments(table: Chosen) -> Moments:
     with np.errstate(invalid="ignore", over="ignore"):
         spans = table.blocks(span)
         first = next(spans)
-        base = _base(first[:step])
-        work = partial(_span, base=base, step=step)
-        total = reduce(_merge, in_order(work, chain([first], spans), -(-n_rows // span)))
+        work = partial(_span, base=_base(first[:step]), step=step)
+        parts = table.each_part(partial(_part, work=work))  # on a cluster, if the rows lie there
+        if parts is None:
+            parts = in_order(work, chain([first], spans), -(-n_rows // span))
+        total = reduce(_merge, (part for part in parts if part is not None))
     if not np.isfinite(total.delta).all() or not np.isfinite(total.base).all():
         raise_for_missing(table)
         raise _too_large(table, ~np.isfinite(total.mean), "the sum of the values")
@@ -75,6 +78,12 @@ def _base(first: Matrix) -> Matrix:
     mean = first.mean(axis=0)
     offset = first.mean(axis=0) ** 2 > _HARMLESS_MEAN * np.square(first - mean).mean(axis=0)
     return np.array(first[0]) if offset.any() else np.zeros(first.shape[1])
+
+
+def _part(rows: Matrix, work: Callable[[Matrix], Moments]) -> Moments | None:
+    """Of rows that lie elsewhere: there may be none."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return work(rows) if len(rows) else None
 
 
 def _span(rows: Matrix, base: Matrix, step: int) -> Moments:

@@ -298,3 +298,30 @@ def _check_private(plan: TablePlan) -> None:
         hint="[table.levels] with one list for each categorical column",
         path=("table", "levels"),
     )
+
+
+def table_words(plan: TablePlan) -> tuple[str, ...]:
+    """What is done to tables, for whoever reviews the study."""
+    if plan == TablePlan():
+        return ()
+    said = []
+    if plan.columns is not None:
+        said.append(f"the columns {', '.join(plan.columns)} are used, and no others")
+    if plan.exclude:
+        said.append(f"the columns {', '.join(plan.exclude)} are left out")
+    for name in plan.categorical:
+        levels = (
+            f"the study's levels ({', '.join(plan.levels[name])})"
+            if name in plan.levels
+            else ("every level that occurs on any island; the names of these levels are told to all islands")
+        )
+        said.append(f"{name} becomes one column of zeros and ones for each of {levels}")
+    if plan.missing == "drop":
+        said.append("rows with a missing value are left out")
+    if plan.fills:
+        what = "twice its joint allele frequency" if plan.missing == "allele frequency" else "its joint mean"
+        said.append(f"a missing value of a column becomes {what}, which all islands learn exactly")
+    if plan.flat != "ignore":
+        done = "kept, empty ones as zeros" if plan.flat == "zeros" else "dropped"
+        said.append(f"columns that are constant or empty on all islands together are named and {done}")
+    return tuple(said)

@@ -135,8 +135,9 @@ def _about_table(allow: Allow, study: Study, table: Table) -> Sequence[str]:
     said = []
     if table.rows < allow.min_rows:
         said.append(f"the table has fewer than {allow.min_rows} rows")
-    named = study.parameters.get("columns")
-    used = set(table.columns if named is None else named) | {study.parameters.get("label")}
+    named = study.table.columns or study.parameters.get("columns")
+    used = set(table.columns) - set(study.table.exclude) if named is None else set(named)
+    used |= {str(study.parameters.get("label"))}
     never = [column for column in allow.never_columns if column in used]
     if never:
         said.append(f"it would use {', '.join(never)}, which is never to be used")

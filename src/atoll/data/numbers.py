@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -36,7 +37,8 @@ class Elsewhere(NamedTuple):
         return f"row {row} of a partition"
 
 
-class OfRows(NamedTuple, Generic[R]):
+@dataclass(frozen=True)
+class OfRows(Generic[R]):
     """A function of a matrix as one of a piece; it travels to where the piece lies."""
 
     function: Callable[[Matrix], R]

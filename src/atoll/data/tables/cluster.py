@@ -19,6 +19,7 @@ R = TypeVar("R")
 
 _IN_FLIGHT: Final = 8
 """Partitions that are worked on at a time: as many values are held here at once."""
+_PATIENCE = "10s"
 _INSTALL: Final = "pip install 'atoll[dask]'"
 
 
@@ -128,7 +129,7 @@ def _connected(scheduler: str) -> Any:
         raise MissingComponent("a scheduler of Dask needs distributed", hint=_INSTALL) from None
     try:
         client: Any = distributed.Client
-        return client(scheduler, timeout="10s", set_as_default=False)
+        return client(scheduler, timeout=_PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
         raise DataError(
             f"there is no scheduler at {scheduler}", hint="dask scheduler prints its address when it starts"

@@ -296,8 +296,8 @@ def _roles(protocol: Protocol, study: Study) -> tuple[RoleReview, ...]:
             role,
             tuple(address.party for address in study.who(role)),
             role in protocol.data_roles,
-            tuple(d.learns for d in said if d.role == role and d.messages),
-            tuple(d.learns for d in said if d.role == role and not d.messages),
+            tuple(dict.fromkeys(d.learns for d in said if d.role == role and d.messages)),
+            tuple(dict.fromkeys(d.learns for d in said if d.role == role and not d.messages)),
         )
         for role in protocol.roles
         if study.who(role)

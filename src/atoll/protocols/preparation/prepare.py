@@ -142,7 +142,7 @@ def _learns(study: Study, holder: str, leader: str, told: tuple[str, ...]) -> li
         Disclosure(holder, "whether the other islands were told the same", (Compared,)),
     ]
     if plan.adds:
-        which = " and ".join(
+        which = " or ".join(
             (["incomplete"] if plan.fills else []) + (["constant"] if plan.flat != "ignore" else [])
         )
         said += [
@@ -310,12 +310,9 @@ def table_words(plan: TablePlan) -> tuple[str, ...]:
     if plan.exclude:
         said.append(f"the columns {', '.join(plan.exclude)} are left out")
     for name in plan.categorical:
-        levels = (
-            f"the study's levels ({', '.join(plan.levels[name])})"
-            if name in plan.levels
-            else ("every level that occurs on any island; the names of these levels are told to all islands")
-        )
-        said.append(f"{name} becomes one column of zeros and ones for each of {levels}")
+        told = "level that occurs on any island; the names of these levels are told to all islands"
+        levels = f"of the study's levels ({', '.join(plan.levels[name])})" if name in plan.levels else told
+        said.append(f"{name} becomes one column of zeros and ones for each {levels}")
     if plan.missing == "drop":
         said.append("rows with a missing value are left out")
     if plan.fills:

@@ -23,6 +23,8 @@ from atoll.errors import DataError
 from atoll.threads import in_order
 
 _BLOCKS_PER_SPAN = 8
+_SPAN_BYTES = 1 << 26
+"""Blocks of wide tables are large: fewer of them are read at a time."""
 
 # Squared mean over variance of a column up to which squares are formed before centring: a difference of
 # squares then loses 4 of a double's nearly 16 digits.
@@ -48,7 +50,7 @@ def moments(table: Chosen) -> Moments:
     if n_rows == 0:
         raise DataError(f"{name}: the table has no rows", hint="leave the island out of the study")
     step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # products of blocks lower than wide are slow
-    span = step * _BLOCKS_PER_SPAN
+    span = step * max(1, min(_BLOCKS_PER_SPAN, _SPAN_BYTES // (8 * d * step)))
     with np.errstate(invalid="ignore", over="ignore"):
         spans = table.blocks(span)
         first = next(spans)

@@ -208,16 +208,11 @@ class PCA(Islands, Model):
         engine: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.protocol = protocol
-        self.secure_sum = secure_sum
-        self.partition = partition
+        self.protocol, self.secure_sum, self.partition = protocol, secure_sum, partition
         self.standardize = standardize
         self.epsilon, self.delta, self.row_norm = epsilon, delta, row_norm
-        self.rows = rows
-        self.neighbours = neighbours
-        self.calibration = calibration
-        self.noise = noise
-        self.colluders = colluders
+        self.rows, self.neighbours = rows, neighbours
+        self.calibration, self.noise, self.colluders = calibration, noise, colluders
         self.assume_centered = assume_centered
         self.centre = centre
         self.dropouts = dropouts
@@ -230,8 +225,7 @@ class PCA(Islands, Model):
         self.digits = digits
         self.accept_determined = accept_determined
         self.columns, self.label, self.whiten = columns, label, whiten
-        self.categorical, self.levels = categorical, levels
-        self.missing, self.flat = missing, flat
+        self.categorical, self.levels, self.missing, self.flat = categorical, levels, missing, flat
         self.random_state, self.engine = random_state, engine
 
     # ---- fitting ----

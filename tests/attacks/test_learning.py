@@ -25,10 +25,10 @@ from atoll.data.island import as_islands
 from atoll.errors import DataError, MessageError, RunError
 from atoll.network import Network
 from atoll.protocols import protocol_of
+from atoll.protocols.fields import AgreedFields, Fields
 from atoll.protocols.learning import describe, rows
 from atoll.protocols.learning.classifier import Classifier
 from atoll.protocols.learning.design import REASONS, Survey, Units
-from atoll.protocols.learning.fields import AgreedFields, Fields
 from atoll.protocols.learning.glm import GLM
 from atoll.protocols.learning.kmeans import KMeans
 from atoll.protocols.learning.least_squares import LeastSquares

@@ -48,6 +48,7 @@ class Ran(NamedTuple):
 def ran(request: pytest.FixtureRequest) -> Ran:
     example, tap = EXAMPLES[request.param](), Tap()
     protocol = protocol_of(example.study.protocol)
+    protocol = protocol.prepare(protocol, example.study)
     outcome = LocalEngine().run(protocol, example.study, example.own, observer=tap)
     return Ran(example, protocol, tap, outcome)
 

@@ -13,7 +13,7 @@ from tests.support.examples import pppca
 from atoll.errors import StudyError
 from atoll.protocols import check_study, protocol_of
 from atoll.study.address import Address
-from atoll.study.model import Assessment, Party, Study
+from atoll.study.model import Assessment, Guards, Party, Study, TablePlan
 
 STUDY = Study(
     name="icu",
@@ -37,6 +37,8 @@ OTHER: dict[str, Any] = {
     "release": {"components": ("provider", "office")},
     "version": 2,
     "assessment": Assessment(purpose="another"),
+    "table": TablePlan(missing="drop"),
+    "guards": Guards(min_rows=10),
 }
 
 

@@ -22,6 +22,8 @@ from tests.support.learning_examples import description as description
 from tests.support.learning_examples import encrypted_rows as encrypted_rows
 from tests.support.learning_examples import learning as learning
 from tests.support.learning_examples import learning_columns as learning_columns
+from tests.support.prepared_examples import LOCAL_LEVELS, ONLY_NUMBERS
+from tests.support.prepared_examples import prepared as prepared
 from tests.support.synthesis_examples import published as published
 from tests.support.synthesis_examples import synthesis as synthesis
 
@@ -361,5 +363,9 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "dpdpca-pairs-replace": lambda: dpdpca("masks", {"dropouts": 1}, **PAIRS, neighbours="replace"),
     "dpdpca-pairs-pure": lambda: dpdpca("lattice", **PAIRS, delta=None, epsilon=20.0),
     "pppca-private": private_pppca,
+    "pppca-prepared": prepared,
+    "pppca-prepared-lattice": lambda: prepared(secure_sum="lattice"),
+    "pppca-levels": lambda: prepared(plan=LOCAL_LEVELS),
+    "sfpca-prepared": lambda: prepared("sfpca", ONLY_NUMBERS),
     "pppca-private-pairs": lambda: private_pppca(**PAIRS),
 }

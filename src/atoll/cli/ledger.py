@@ -108,6 +108,56 @@ def give_back(identity: DataSetArgument, ledger: LedgerOption = None) -> None:
 
 
 @app.command(cls=Command)
+def history(identity: DataSetArgument, ledger: LedgerOption = None, as_json: JsonOption = False) -> None:
+    """Show which exact studies were run on a data set.
+
+    A study that differs from one of them by a few rows, columns or components is
+    refused: one result less the other would be about the few.
+    """
+    from atoll.privacy.history import words_of
+    from atoll.privacy.ledger import iso_time
+
+    with _opened(ledger) as book:
+        known = [words_of(one) for one in book.history.studies(identity)]
+    if as_json:
+        console.print_json(known)
+        return
+    right = ("rows", "columns", "components")
+    made = console.table("run", "study", "analysis", *right, right=right, title="Exact studies")
+    for one in known:
+        made.add_row(
+            iso_time(one["made_at"]),
+            one["study"][:12],
+            one["analysis"],
+            f"{one['rows']:,}",
+            str(one["columns"]),
+            "" if one["components"] is None else str(one["components"]),
+        )
+    console.out().print(made)
+
+
+@app.command(cls=Command)
+def allow(
+    identity: DataSetArgument,
+    digest: Annotated[
+        str, typer.Argument(metavar="DIGEST", help="The study's digest, whole.", show_default=False)
+    ],
+    ledger: LedgerOption = None,
+) -> None:
+    """Let a study run although it differs from an earlier one by a few.
+
+    Whoever has both results then learns about the few rows, columns or
+    components in which they differ.
+    """
+    from atoll.errors import ParameterError
+
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        raise ParameterError("a digest is 64 digits and letters a to f", hint="atoll review says it")
+    with _opened(ledger) as book:
+        book.history.allow(identity, digest)
+
+
+@app.command(cls=Command)
 def moved(ledger: LedgerOption = None) -> None:
     """Say that a ledger was moved here, not copied.
 

@@ -85,6 +85,13 @@ def show(review: Review, screen: Console) -> None:
     for part in (_learning(review), _releases(review)):
         screen.print(part)
         screen.print()
+    for title, sentences in (
+        ("What is done to tables first", review.table),
+        ("Guard rails", review.guards),
+    ):
+        if sentences:
+            screen.print(f"[bold]{title}[/]")
+            screen.print("\n".join(escape(f"• {sentence}") for sentence in sentences) + "\n")
     screen.print("[bold]What this rests on[/]")
     screen.print(escape(review.adversary))
     if review.protection:

@@ -1,13 +1,14 @@
-"""The column names and the number of rows of a table file, without reading more of it than needed."""
+"""The columns, their types and the number of rows of a table file, without reading more than needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from atoll.data.headers import without_index
 from atoll.data.readers import Reader, files_of, reader_of
+from atoll.data.tables.base import NUMBERS
 from atoll.errors import AtollError, DataError
 
 T = TypeVar("T")
@@ -17,6 +18,30 @@ def column_names(path: str | Path) -> tuple[str, ...]:
     """The names of a table's columns; of several files, those of the first."""
     first = files_of(Path(path), Path(path).stem)[0]
     return tuple(without_index(_looked(first, lambda reader, file: reader.columns(file))))
+
+
+class ColumnKind(NamedTuple):
+    """What a column holds, and its type in its owner's words."""
+
+    holds: str
+    kind: str
+
+    @property
+    def is_number(self) -> bool:
+        return self.holds == NUMBERS
+
+    @property
+    def words(self) -> str:
+        """For the screen."""
+        return self.kind if self.is_number else self.holds
+
+
+def column_kinds(path: str | Path) -> dict[str, ColumnKind]:
+    """Names and types of a table's columns; of several files, those of the first."""
+    first = files_of(Path(path), Path(path).stem)[0]
+    found = _looked(first, lambda reader, file: reader.kinds(file))
+    left = len(without_index([name for name, _, _ in found]))
+    return {name: ColumnKind(holds, kind) for name, holds, kind in found[len(found) - left :]}
 
 
 def row_count(path: str | Path) -> int:

@@ -6,17 +6,19 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from atoll.data.capacity import checked_capacity
 from atoll.data.headers import check_header, warn_of_index, without_index
 from atoll.data.numbers import Matrix as Matrix
-from atoll.data.numbers import check_floats, cut, matrix, raw
+from atoll.data.numbers import OfRows, check_floats, cut, matrix, raw
 from atoll.data.readers import READERS, Reader, files_of, opened, reader_of
-from atoll.data.tables.arrays import ArrayTable
+from atoll.data.tables.arrays import ArrayTable, two_dimensional
 from atoll.data.tables.base import NUMBERS, Column, Piece, Table, length
+from atoll.data.tables.cluster import DaskTable, is_dask
 from atoll.data.tables.frames import FrameTable
 from atoll.data.tables.sql import read_sql
 from atoll.data.tables.streams import speaks_arrow, streamed
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     import pandas as pd
 else:
     pd = lazy("pandas")
+
+R = TypeVar("R")
 
 BLOCK_BYTES = 1 << 21
 """Of a block of rows, unless its reader asks for another size: a piece that fits the cache."""
@@ -68,7 +72,7 @@ class Island:
     ) -> None:
         self.name = name
         self.identity = identity
-        self.capacity = _checked_capacity(name, capacity)
+        self.capacity = checked_capacity(name, capacity)
         self.source = source
         self.order = ""
         """The order of rows that an alignment gave, by its name; empty: the owner's own."""
@@ -110,7 +114,7 @@ class Island:
         capacity: int | None = None,
     ) -> Island:
         """A two-dimensional array; columns are x0, x1, ... unless named."""
-        table = _two_dimensional(array, name)
+        table = two_dimensional(array, name)
         if columns is not None:
             columns = [str(column) for column in columns]
             if len(columns) != table.shape[1]:
@@ -177,6 +181,21 @@ class Island:
         except DataError as error:
             raise DataError(f"{name}: {error.message}", hint=error.hint) from None
         check_header(table.columns, "the query", name)
+        return cls(table, name=name, columns=table.columns, identity=identity)
+
+    @classmethod
+    def from_dask(
+        cls, data: Any, *, scheduler: str | None = None, name: str = "island", identity: str | None = None
+    ) -> Island:
+        """A Dask array or data frame; statistics are computed where its partitions lie
+        (``pip install 'atoll[dask]'``). ``scheduler``: the address of the cluster, else Dask's own choice."""
+        try:
+            table = DaskTable(data, scheduler)
+        except DataError as error:
+            raise DataError(f"{name}: {error.message}", hint=error.hint) from None
+        if not hasattr(data, "columns"):
+            return cls(table, name=name, identity=identity)
+        check_header(table.columns, "the data frame", name)
         return cls(table, name=name, columns=table.columns, identity=identity)
 
     @classmethod
@@ -267,6 +286,11 @@ class Island:
                 hint="it is damaged, or whatever holds it went away; nothing more is sent",
             ) from error
 
+    def each_part(self, columns: Sequence[str], function: Callable[[Matrix], R]) -> Iterator[R] | None:
+        """A function of some rows after the other, computed where these lie; None where they lie here."""
+        places = [self._places[column] for column in columns]
+        return self._table.each_part(places, OfRows(function, self.name, tuple(columns)))
+
     def features(self, columns: Sequence[str]) -> Matrix:
         """The same as one matrix, for what cannot be done block by block."""
         return next(self.blocks(columns, max(1, self.n_rows)))
@@ -339,6 +363,13 @@ class Island:
         island.order, island._origin, island._whole = self.order, self._origin, self._whole
         return island
 
+    def with_table(self, table: Table) -> Island:
+        """The same owner's island with a table that was made of its own."""
+        island = self._with(table, self.name, table.columns)
+        island.columns, island.named = table.columns, True
+        island._places = {column: place for place, column in enumerate(table.columns)}
+        return island
+
     def frame(self) -> pd.DataFrame:
         """The table as a frame, for its owner to look at and to go on with."""
         table = self._table
@@ -406,6 +437,10 @@ class Chosen(NamedTuple):
         read = self.island.blocks(self.columns, rows)
         return read if self.units is None else map(self.units, read)
 
+    def each_part(self, function: Callable[[Matrix], R]) -> Iterator[R] | None:
+        """A function of some rows after the other, computed where these lie; None where they lie here."""
+        return None if self.units is not None else self.island.each_part(self.columns, function)
+
     def whole(self) -> Matrix:
         """All rows at once, for what cannot be done block by block."""
         return next(self.blocks(max(1, self.n_rows)))
@@ -421,44 +456,14 @@ def _as_table(table: npt.NDArray[Any] | pd.DataFrame | Table) -> Table:
     return ArrayTable(table) if isinstance(table, np.ndarray) else FrameTable(table)
 
 
-def _two_dimensional(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
-    if hasattr(array, "tocsr"):
-        raise DataError(
-            f"{name}: a sparse matrix cannot be used", hint="X.toarray() makes it dense; PCA centres anyway"
-        )
-    if isinstance(array, np.ma.MaskedArray):
-        raise DataError(
-            f"{name}: a masked array cannot be used", hint="fill the masked values, or drop the rows"
-        )
-    table = np.asarray(array)
-    if table.ndim == 0 and not isinstance(array, np.ndarray):
-        raise DataError(
-            f"{name}: this is no table but {type(array).__name__}",
-            hint="hand in a frame, an array of rows and columns, or the path of a file",
-        )
-    if table.ndim != 2:
-        one = "; series.to_frame() makes a table of one column" if hasattr(array, "to_frame") else ""
-        raise DataError(
-            f"{name}: expected 2D array, got {table.ndim}D array instead",
-            hint=f"Reshape your data: rows are samples, columns are features{one}",
-        )
-    return table
-
-
-def _checked_capacity(name: str, capacity: int | None) -> int | None:
-    if capacity is None:
-        return None
-    if isinstance(capacity, bool) or not isinstance(capacity, int | np.integer) or capacity < 1:
-        raise ParameterError(f"{name}: capacity={capacity!r} must be a whole number from 1")
-    return int(capacity)
-
-
 def as_island(name: str, data: Any) -> Island:
     """Whatever a user hands in as one island's data."""
     if isinstance(data, Island):
         return data._with(data._table, name)
     if isinstance(data, str | Path):
         return Island.from_file(data, name=name)
+    if is_dask(data):
+        return Island.from_dask(data, name=name)
     if speaks_arrow(data) or (hasattr(data, "columns") and not isinstance(data, np.ndarray)):
         return Island.from_frame(data, name=name)
     return Island.from_array(data, name=name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,37 @@ if TYPE_CHECKING:
     from atoll.data.island import Island
 
 Matrix = npt.NDArray[np.float64]
+R = TypeVar("R")
+
+
+class Owner(Protocol):
+    """Whoever errors name, and who can say where a row is."""
+
+    @property
+    def name(self) -> str: ...
+
+    def place(self, row: int) -> str: ...
+
+
+class Elsewhere(NamedTuple):
+    """The owner of rows that are read on another machine."""
+
+    name: str
+
+    def place(self, row: int) -> str:
+        return f"row {row} of a partition"
+
+
+@dataclass(frozen=True)
+class OfRows(Generic[R]):
+    """A function of a matrix as one of a piece; it travels to where the piece lies."""
+
+    function: Callable[[Matrix], R]
+    owner: str
+    columns: tuple[str, ...]
+
+    def __call__(self, piece: Piece) -> R:
+        return self.function(matrix(Elsewhere(self.owner), [piece], self.columns, 0))
 
 
 def cut(pieces: Iterable[Piece], step: int) -> Iterator[list[Piece]]:
@@ -38,7 +70,7 @@ def _rows(piece: Piece, start: int, end: int) -> Piece:
     return piece[start:end] if isinstance(piece, np.ndarray) else [column[start:end] for column in piece]
 
 
-def matrix(island: Island, parts: Sequence[Piece], columns: Sequence[str], start: int) -> Matrix:
+def matrix(island: Owner, parts: Sequence[Piece], columns: Sequence[str], start: int) -> Matrix:
     """The first columns of some pieces as one block of doubles; ``start``: the place of its first row."""
     d = len(columns)
     if len(parts) == 1 and isinstance(parts[0], np.ndarray) and parts[0].shape[1] == d:
@@ -63,7 +95,7 @@ def raw(parts: Sequence[Piece], place: int) -> Column:
     return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
-def as_floats(island: Island, values: npt.NDArray[Any], columns: Sequence[str], start: int = 0) -> Matrix:
+def as_floats(island: Owner, values: npt.NDArray[Any], columns: Sequence[str], start: int = 0) -> Matrix:
     """One column, or all of a matrix; ``start``: the place of its first row."""
     if values.dtype.kind == "c":
         raise DataError(
@@ -90,7 +122,7 @@ def check_floats(island: Island, column: str, held: str) -> None:
         start += len(values)
 
 
-def not_numbers(island: Island, column: str, held: str) -> DataError:
+def not_numbers(island: Owner, column: str, held: str) -> DataError:
     """The error for a column of another type."""
     recoded = "turn it into a number first, for example days since a public date"
     return DataError(
@@ -99,7 +131,7 @@ def not_numbers(island: Island, column: str, held: str) -> DataError:
     )
 
 
-def _raise_for_text(island: Island, values: npt.NDArray[Any], columns: Sequence[str], start: int) -> None:
+def _raise_for_text(island: Owner, values: npt.NDArray[Any], columns: Sequence[str], start: int) -> None:
     for j, column in enumerate(columns):
         for row, value in enumerate(values[:, j], start):
             if not _is_number(value):

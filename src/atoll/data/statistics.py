@@ -11,6 +11,7 @@ however many cores work on it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial, reduce
 from itertools import chain
 from typing import NamedTuple
@@ -22,6 +23,8 @@ from atoll.errors import DataError
 from atoll.threads import in_order
 
 _BLOCKS_PER_SPAN = 8
+_SPAN_BYTES = 1 << 26
+"""Blocks of wide tables are large: fewer of them are read at a time."""
 
 # Squared mean over variance of a column up to which squares are formed before centring: a difference of
 # squares then loses 4 of a double's nearly 16 digits.
@@ -47,13 +50,15 @@ def moments(table: Chosen) -> Moments:
     if n_rows == 0:
         raise DataError(f"{name}: the table has no rows", hint="leave the island out of the study")
     step = max(BLOCK_BYTES // (8 * d), min(d, n_rows))  # products of blocks lower than wide are slow
-    span = step * _BLOCKS_PER_SPAN
+    span = step * max(1, min(_BLOCKS_PER_SPAN, _SPAN_BYTES // (8 * d * step)))
     with np.errstate(invalid="ignore", over="ignore"):
         spans = table.blocks(span)
         first = next(spans)
-        base = _base(first[:step])
-        work = partial(_span, base=base, step=step)
-        total = reduce(_merge, in_order(work, chain([first], spans), -(-n_rows // span)))
+        work = partial(_span, base=_base(first[:step]), step=step)
+        parts = table.each_part(partial(_part, work=work))  # on a cluster, if the rows lie there
+        if parts is None:
+            parts = in_order(work, chain([first], spans), -(-n_rows // span))
+        total = reduce(_merge, (part for part in parts if part is not None))
     if not np.isfinite(total.delta).all() or not np.isfinite(total.base).all():
         raise_for_missing(table)
         raise _too_large(table, ~np.isfinite(total.mean), "the sum of the values")
@@ -75,6 +80,12 @@ def _base(first: Matrix) -> Matrix:
     mean = first.mean(axis=0)
     offset = first.mean(axis=0) ** 2 > _HARMLESS_MEAN * np.square(first - mean).mean(axis=0)
     return np.array(first[0]) if offset.any() else np.zeros(first.shape[1])
+
+
+def _part(rows: Matrix, work: Callable[[Matrix], Moments]) -> Moments | None:
+    """Of rows that lie elsewhere: there may be none."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return work(rows) if len(rows) else None
 
 
 def _span(rows: Matrix, base: Matrix, step: int) -> Moments:
@@ -110,21 +121,29 @@ def about(local: Moments, centre: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def raise_for_missing(
-    table: Chosen, hint: str = "drop the row, or fill it in before the study starts"
+    table: Chosen, hint: str = "drop the row, or fill it in; a study of PCA can do both ([table] missing)"
 ) -> None:
-    """Name the first missing or infinite value."""
-    start = 0
+    """Name the first missing or infinite value, and how many such values its column holds."""
+    start, found, count = 0, None, 0
     for block in table.blocks():
-        wrong = np.argwhere(~np.isfinite(block))
+        wrong = np.argwhere(~np.isfinite(block)) if found is None else np.empty((0, 2), int)
         if len(wrong):
             row, column = (int(i) for i in wrong[0])
-            kind = "a missing value (NaN)" if np.isnan(block[row, column]) else "an infinite value (inf)"
-            raise DataError(
-                f"{table.island.name}: column {table.columns[column]!r} holds {kind} at "
-                f"{table.island.place(start + row)}",
-                hint=hint,
-            )
+            found = (np.isnan if np.isnan(block[row, column]) else np.isinf, start + row, column)
+        if found is not None:
+            is_wrong, _, column = found
+            count += int(is_wrong(block[:, column]).sum())
         start += len(block)
+    if found is None:
+        return
+    is_wrong, row, column = found
+    kind = "a missing value (NaN)" if is_wrong is np.isnan else "an infinite value (inf)"
+    more = f" (the first of {count:,})" if count > 1 else ""
+    raise DataError(
+        f"{table.island.name}: column {table.columns[column]!r} holds {kind} at "
+        f"{table.island.place(row)}{more}",
+        hint=hint,
+    )
 
 
 def triangle(matrix: Matrix) -> Matrix:

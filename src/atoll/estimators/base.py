@@ -16,7 +16,7 @@ from atoll.estimators.progress import progress_line
 from atoll.protocols.own import Own
 from atoll.runtime.engine import Engine
 from atoll.runtime.execute import Run, run_study
-from atoll.study.model import Party, Study
+from atoll.study.model import Party, Study, TablePlan
 
 
 def beside_islands(data: Any) -> tuple[Any, dict[str, Own]]:
@@ -38,6 +38,8 @@ def all_named(tables: Mapping[str, Island], study: Study) -> Iterator[None]:
     except SchemaError:
         raise
     except DataError as error:
+        if study.table != TablePlan():  # missing values are the study's business then
+            raise
         problems = [problem for table in tables.values() if (problem := _wrong(table, study)) is not None]
         if len(problems) < 2:
             raise

@@ -14,6 +14,7 @@
 - :mod:`accountant`: what several releases cost together, as (epsilon, delta) and in words
 - :mod:`identities`: when two ways to write a data set's name are one data set
 - :mod:`accounts`: budgets, releases, debits, and the account that they add up to
+- :mod:`history`: which exact studies were made of a data set, against differencing
 - :mod:`ledger_file`: where the ledger stands, how it is made, and what earlier versions left
 - :mod:`ledger`: what a site has spent on a data set, and what it still may
 - :mod:`lab`: what only tests, benchmarks and reproduction use

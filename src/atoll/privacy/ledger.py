@@ -54,6 +54,7 @@ from atoll.privacy.accounts import (
     stated_by,
 )
 from atoll.privacy.calibration import check_delta, check_epsilon
+from atoll.privacy.history import History
 from atoll.privacy.identities import canonical
 from atoll.privacy.ledger_file import command, site_ledger
 from atoll.privacy.mechanisms import Cost
@@ -83,6 +84,8 @@ class Ledger:
             ledger_file.write_schema(self._connection)
         else:
             self._connection = ledger_file.open_file(self.path)
+        self.history = History(self._connection, self._transaction)
+        """Which exact studies were made of each data set."""
         # A ledger that its user forgets is closed when it goes, not left to the interpreter to complain of.
         weakref.finalize(self, self._connection.close)
 
@@ -286,6 +289,8 @@ class Ledger:
             "UPDATE debit SET state = 'settled', fingerprint = ? WHERE release_id = ? AND stage = ?",
             (keyed, release.release_id, stage),
         )
+        if release.exact:
+            self.history.settle(canonical(release.identity), release.study)
 
     def _refuse_other_rows(self, earlier: Debit) -> None:
         """A release may be resumed: as it was, from the rows that its noise was drawn for."""

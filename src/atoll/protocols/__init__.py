@@ -4,10 +4,13 @@
 - :mod:`base`: what a protocol is, and the checks of a study against it
 - :mod:`checked`: what can be checked of numbers that another role sends
 - :mod:`handshake`: islands agree on columns and their order
+- :mod:`fields`: the same with the levels of columns that hold categories
 - :mod:`agreement`: islands compare what they were told
 - :mod:`private_options`: the options of a differentially private release, declared once
 - :mod:`noise_shares`: noise in shares of owners, and what the secure sum must withstand
 - :mod:`booking`: one owner's ledger during one run
+- :mod:`preparation`: what a study does to tables before its protocol reads them
+- :mod:`guards`: guard rails that every island keeps for itself
 - :mod:`summation`: the secure sum alone
 - :mod:`pca`: principal component analysis
 - :mod:`learning`: regression, classification and clustering

@@ -17,7 +17,7 @@ from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.own import Own
 from atoll.study.address import Address
-from atoll.study.model import Parameters, Study
+from atoll.study.model import Parameters, Study, TablePlan
 
 Outputs = dict[str, Any]
 
@@ -202,6 +202,11 @@ class Protocol:
     """Rates of the protocol's own work on a table, by name: what ``atoll bench calibrate`` adds to the
     machine's."""
 
+    prepare: Callable[[Protocol, Study], Protocol] = lambda protocol, study: refuse_table(protocol, study)
+    """The same protocol, started on tables as the study's [table] prepares them."""
+    guard: Callable[[Protocol, Study], Protocol] = lambda protocol, study: _guarded(protocol, study)
+    """The same protocol, whose islands keep the guard rails before anything leaves."""
+
     def table_holders(self, study: Study) -> tuple[str, ...]:
         """The parties that bring a table, in the study's order."""
         return tuple(
@@ -232,8 +237,27 @@ class Protocol:
         return tuple(dict.fromkeys((*self.messages, *summing)))
 
 
+def _guarded(protocol: Protocol, study: Study) -> Protocol:
+    from atoll.protocols.guards import guarded  # which wraps what is defined here
+
+    return guarded(protocol, study)
+
+
+def refuse_table(protocol: Protocol, study: Study) -> Protocol:
+    """Of a protocol that takes tables as they are."""
+    if study.table != TablePlan():
+        raise StudyError(
+            f"{protocol.name} prepares no tables",
+            hint="leave [table] out; models have categorical, levels and missing under [parameters]",
+            path=("table",),
+        )
+    return protocol
+
+
 def with_helpers(protocol: Protocol, study: Study) -> Protocol:
-    """The protocol with the roles that the study's secure sum brings, where the study names them."""
+    """The protocol as the study has it: on prepared tables, with the roles that its secure sum brings."""
+    protocol = protocol.prepare(protocol, study)
+    protocol = protocol.guard(protocol, study)
     named = secure_sums.helpers(study) if protocol.uses_sum else {}
     if not named:
         return protocol

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from atoll.report.analyses import renderer_of
 from atoll.report.known import also_known
@@ -94,7 +94,14 @@ def _purpose(review: Review) -> str:
         f"{together if review.exchanges else alone} {_SPLITS.get(review.partition, '')} "
         f"Method: {review.title}.\n\nParameters, as the reference of study files explains them: "
         f"{parameters or 'none'}."
+        + _listed("Before that, every island's table is prepared:", review.table)
+        + _listed("Every island asks for this before it takes part:", review.guards)
     )
+
+
+def _listed(title: str, sentences: Sequence[str]) -> str:
+    items = "\n".join(f"- {_cell(sentence)}" for sentence in sentences)
+    return f"\n\n{title}\n\n{items}" if sentences else ""
 
 
 def _value(value: object) -> str:

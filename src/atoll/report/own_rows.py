@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from atoll.data.levels import as_levels
 from atoll.errors import DataError
 from atoll.lazy import lazy
 from atoll.protocols.learning.design import INTERCEPT
 from atoll.protocols.learning.families import link_of
-from atoll.protocols.learning.fields import as_levels
 
 if TYPE_CHECKING:
     from atoll.data.island import Island

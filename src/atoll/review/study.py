@@ -16,6 +16,8 @@ from atoll.data.columns import column_names, row_count
 from atoll.errors import AtollError, ParameterError
 from atoll.protocols import Protocol, protocol_of, resolve
 from atoll.protocols.base import Circumstances, Expectation, Forecast, with_helpers
+from atoll.protocols.guards import guards_words
+from atoll.protocols.preparation.prepare import table_words
 from atoll.review.budget import PrivacyReview, review_exact, review_privacy, will_refuse
 from atoll.review.cautions import cautions
 from atoll.runtime.studies import data_holders
@@ -116,6 +118,10 @@ class Review(msgspec.Struct, frozen=True):
     contact: str | None = None
     columns: tuple[str, ...] = ()
     """The names of the columns, where the study or a table says them."""
+    table: tuple[str, ...] = ()
+    """What is done to tables before the protocol reads them."""
+    guards: tuple[str, ...] = ()
+    """What every island asks for before it takes part."""
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -181,7 +187,9 @@ def review_study(
         cautions=(*cautions(study, guess.rows), *(will_refuse(privacy) if privacy else ())),
         assessment=study.assessment,
         contact=local.contact if local else None,
-        columns=tuple(study.parameters.get("columns") or names),
+        columns=tuple(study.table.columns or study.parameters.get("columns") or names),
+        table=table_words(study.table),
+        guards=guards_words(study),
     )
 
 
@@ -220,7 +228,8 @@ def review_file(file: StudyFile, columns: int | None = None, guess: Guess = NO_G
 
 def expected_messages(file: StudyFile) -> int | None:
     """How many messages a run will take, where that can be said."""
-    protocol, columns = protocol_of(file.study.protocol), count_columns(file)
+    protocol = with_helpers(protocol_of(file.study.protocol), file.study)
+    columns = count_columns(file)
     if columns is None or protocol.expect is None:
         return None
     if protocol.forecast is None:
@@ -240,7 +249,7 @@ def count_rows(file: StudyFile) -> tuple[int, ...]:
 def count_columns(file: StudyFile) -> int | None:
     """The columns that the study uses: those it names, those of the first island at hand or, where
     islands hold columns, those of all."""
-    named = file.study.parameters.get("columns")
+    named = file.study.table.columns or file.study.parameters.get("columns")
     if named is not None:
         return len(named)
     beside = _beside(file.study)
@@ -262,7 +271,8 @@ def name_columns(file: StudyFile) -> tuple[str, ...]:
 
 def _beside(study: Study) -> set[Any]:
     """Columns that go along and are no features."""
-    return {study.parameters.get(name) for name in ("label", "row_ids", "target", "weights", "offset")}
+    named = {study.parameters.get(name) for name in ("label", "row_ids", "target", "weights", "offset")}
+    return {*named, *study.table.exclude}
 
 
 def _columns_of(path: str | Path | None, beside: set[Any]) -> int | None:
@@ -286,8 +296,8 @@ def _roles(protocol: Protocol, study: Study) -> tuple[RoleReview, ...]:
             role,
             tuple(address.party for address in study.who(role)),
             role in protocol.data_roles,
-            tuple(d.learns for d in said if d.role == role and d.messages),
-            tuple(d.learns for d in said if d.role == role and not d.messages),
+            tuple(dict.fromkeys(d.learns for d in said if d.role == role and d.messages)),
+            tuple(dict.fromkeys(d.learns for d in said if d.role == role and not d.messages)),
         )
         for role in protocol.roles
         if study.who(role)

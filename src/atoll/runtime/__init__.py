@@ -13,6 +13,7 @@
 - :mod:`journal`: what a party keeps of a run, to go on after a crash
 - :mod:`aligned`: tables whose rows an earlier alignment put in order
 - :mod:`studies`: study files as runs need them: checked, with the islands' data
+- :mod:`rehearsal`: rows that nobody has, in a table's own columns and types
 - :mod:`execute`: run a study, and hand the caller what it may have
 - :mod:`doctor`: what this machine has of what runs need
 - :mod:`nats`: runs across machines

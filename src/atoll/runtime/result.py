@@ -18,7 +18,7 @@ from atoll import codec
 from atoll.errors import DataError, MessageError, NotReleased
 from atoll.lazy import lazy
 from atoll.protocols import protocol_of
-from atoll.protocols.base import described
+from atoll.protocols.base import described, with_helpers
 from atoll.runtime.transcript import Transcript
 from atoll.shown import html_table
 from atoll.study.address import Address
@@ -168,7 +168,7 @@ def _own(value: Any) -> Any:
 
 def not_released(study: Study, value: str) -> NotReleased:
     """The error for a value that did not reach the caller: who has it, and what to change."""
-    protocol = protocol_of(study.protocol)
+    protocol = with_helpers(protocol_of(study.protocol), study)
     for output, o in protocol.outputs.items():
         if value in o.values:
             return NotReleased(

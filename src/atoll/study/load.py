@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from atoll.errors import StudyError, one_of
-from atoll.study.model import DEFAULT_SUM, Assessment, Local, Party, Study
+from atoll.study.model import DEFAULT_SUM, Assessment, Guards, Local, Party, Study, TablePlan
 from atoll.study.places import Places
 from atoll.study.tables import read_table
 
@@ -51,7 +51,7 @@ class _AssessmentTable(Assessment, frozen=True):
     contact: str | None = None
 
 
-_TABLES = ("study", "parameters", "party", "release", "sum", "assessment", "local")
+_TABLES = ("study", "parameters", "party", "release", "sum", "table", "guards", "assessment", "local")
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,8 @@ def _study(document: Mapping[str, Any]) -> Study:
         parameters=_table(document, "parameters"),
         release=_release(_table(document, "release")),
         assessment=_assessment(document)[0],
+        table=read_table(_table(document, "table"), TablePlan, ("table",)),
+        guards=read_table(_table(document, "guards"), Guards, ("guards",)),
     )
 
 

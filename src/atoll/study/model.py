@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -68,6 +68,47 @@ class Assessment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     retention: str | None = None
 
 
+class TablePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a study does to every island's table before its protocol reads it: the table ``[table]``.
+
+    ``columns``, ``exclude``: the columns to use, or not to; ``categorical``: those that hold categories and
+    become one indicator for each level; ``levels``: their levels, where the study says them (else islands
+    tell theirs); ``missing``: refuse a table with missing values, drop such rows, or fill in each column's
+    joint mean; "allele frequency": the same for genotypes (0, 1, 2), and for nothing else; ``flat``: columns
+    that are constant, or have no value at all, on all islands together are not looked for, kept as zeros, or
+    dropped.
+    """
+
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    levels: dict[str, tuple[str, ...]] = {}
+    missing: Literal["refuse", "drop", "mean", "allele frequency"] = "refuse"
+    flat: Literal["ignore", "zeros", "drop"] = "ignore"
+
+    @property
+    def fills(self) -> bool:
+        """Whether missing values are filled in."""
+        return self.missing in ("mean", "allele frequency")
+
+    @property
+    def adds(self) -> bool:
+        """Whether islands have to add something up before the protocol starts."""
+        return self.fills or self.flat != "ignore"
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether islands have to tell each other anything before the protocol starts."""
+        return self.adds or not set(self.categorical) <= set(self.levels)
+
+
+class Guards(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every island asks for itself before it takes part: the table ``[guards]``."""
+
+    min_rows: Annotated[int, msgspec.Meta(ge=0)] = 0
+    min_islands: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
 class Local(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one site knows and nobody signs: where the data lie, which data sets they are, the ledger in
     which releases from them are booked (the site's own unless named), for how many colluding owners the
@@ -101,6 +142,8 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     release: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     version: int | None = None
     assessment: Assessment = Assessment()
+    table: TablePlan = TablePlan()
+    guards: Guards = Guards()
 
     def __post_init__(self) -> None:
         for field in ("sum_options", "parameters", "release"):
@@ -187,10 +230,12 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self if self == whole else whole
 
     def canonical(self) -> bytes:
-        """The bytes that the digest covers: every field, keys sorted; an assessment where there is one."""
+        """The bytes that the digest covers: every field, keys sorted; further tables where they say
+        something."""
         plain = to_plain(self)
-        if self.assessment == Assessment():
-            del plain["assessment"]
+        for name, nothing in _FURTHER.items():
+            if getattr(self, name) == nothing:
+                del plain[name]
         return msgspec.json.encode({"format": FORMAT, **plain}, order="sorted")
 
     @cached_property
@@ -201,10 +246,14 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def digest_as_stated(self) -> str:
         """The digest of format 1, which covered what a study stated and no defaults: in files of 0.1.0."""
-        stated = {
-            name: value for name, value in to_plain(self).items() if name not in ("version", "assessment")
-        }
+        stated = {name: value for name, value in to_plain(self).items() if name not in ("version", *_FURTHER)}
         return hashlib.sha256(msgspec.json.encode({"format": 1, **stated}, order="sorted")).hexdigest()
+
+
+_FURTHER: Mapping[str, object] = MappingProxyType(
+    {"assessment": Assessment(), "table": TablePlan(), "guards": Guards()}
+)
+"""Tables that came later: a study that leaves one out has the digest that it always had."""
 
 
 def _options(table: Mapping[str, Any]) -> str:

@@ -18,8 +18,8 @@ from atoll.errors import AtollError, DataError, ParameterError, SchemaError, Stu
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import resolve
 from atoll.protocols.booking import fingerprint
+from atoll.protocols.fields import AgreedFields, FieldParameters
 from atoll.protocols.learning.design import Design
-from atoll.protocols.learning.fields import AgreedFields, FieldParameters
 from atoll.protocols.learning.suppression import bridges, suppressed_list, suppressed_table
 from atoll.protocols.own import owned
 from atoll.runtime.execute import run_study

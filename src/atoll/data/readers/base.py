@@ -31,6 +31,11 @@ class Reader(ABC):
         """The column names; a format that can say them without reading the rows does so."""
         return self.open(path).columns
 
+    def kinds(self, path: Path) -> list[tuple[str, str, str]]:
+        """Name, what it holds and type of every column, likewise."""
+        table = self.open(path)
+        return [(name, table.holds(place), table.kind(place)) for place, name in enumerate(table.columns)]
+
     def rows(self, path: Path) -> int:
         """The number of rows, likewise."""
         return self.open(path).n_rows

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, cast
 import numpy as np
 
 from atoll.data.readers.base import Reader, State, as_frame, check_unchanged
+from atoll.data.tables.arrow import held
 from atoll.data.tables.base import Column
 from atoll.data.tables.scratch import Scratch
 from atoll.errors import DataError
@@ -61,6 +62,12 @@ class CSV(Reader):
         if names is not None:
             return names
         raise DataError(f"{path.name} is empty", hint="its first line names the columns")
+
+    def kinds(self, path: Path) -> list[tuple[str, str, str]]:
+        """As the first block says; a later one may say otherwise."""
+        names = self.columns(path)
+        types = _Parse(path, names, self.separator).first_types()
+        return [(name, held(kind), str(kind)) for name, kind in zip(names, types.values(), strict=True)]
 
     def _names(self, path: Path) -> tuple[str, ...] | None:
         with _opened(path) as data:
@@ -130,7 +137,7 @@ class _Parse:
 
     def table(self) -> CsvTable:
         """The whole file; parsed again whenever a later block holds other than the first."""
-        self._types = self._first_types()
+        self._types = self.first_types()
         while True:
             try:
                 table = self._filled()
@@ -159,7 +166,7 @@ class _Parse:
             ),
         )
 
-    def _first_types(self) -> dict[str, Any]:
+    def first_types(self) -> dict[str, Any]:
         """As the first block says: numbers as doubles, true and false, and text for everything else."""
         while True:
             try:

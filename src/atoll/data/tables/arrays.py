@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.data.tables.base import Piece, Table, held_by
+from atoll.errors import DataError
 
 _WRITTEN_BYTES = 8 << 20
 
@@ -54,3 +55,28 @@ class ArrayTable(Table):
             written[:, : len(kind)] = kind
             written[:, len(kind) :] = columns.view(np.uint8).reshape(len(columns), size)
             yield written.data
+
+
+def two_dimensional(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    """An array of rows and columns, or an error that says what else was handed in."""
+    if hasattr(array, "tocsr"):
+        raise DataError(
+            f"{name}: a sparse matrix cannot be used", hint="X.toarray() makes it dense; PCA centres anyway"
+        )
+    if isinstance(array, np.ma.MaskedArray):
+        raise DataError(
+            f"{name}: a masked array cannot be used", hint="fill the masked values, or drop the rows"
+        )
+    table = np.asarray(array)
+    if table.ndim == 0 and not isinstance(array, np.ndarray):
+        raise DataError(
+            f"{name}: this is no table but {type(array).__name__}",
+            hint="hand in a frame, an array of rows and columns, or the path of a file",
+        )
+    if table.ndim != 2:
+        one = "; series.to_frame() makes a table of one column" if hasattr(array, "to_frame") else ""
+        raise DataError(
+            f"{name}: expected 2D array, got {table.ndim}D array instead",
+            hint=f"Reshape your data: rows are samples, columns are features{one}",
+        )
+    return table

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+R = TypeVar("R")
 Column = npt.NDArray[Any]
 
 Piece = Sequence[Column] | npt.NDArray[Any]
@@ -39,6 +40,11 @@ class Table(ABC):
         Numbers come as they are, or as doubles with nan for a missing value; everything else as objects.
         Whoever reads a second time reads the same, or an error.
         """
+
+    def each_part(self, places: Sequence[int], function: Callable[[Piece], R]) -> Iterator[R] | None:
+        """A function of some rows after the other, computed where these lie; None where they lie here."""
+        del places, function
+        return None
 
     @abstractmethod
     def holds(self, place: int) -> str:

@@ -122,7 +122,7 @@ class RowsEstimator(BaseEstimator):  # type: ignore[misc]
         return self._with_indicators(X)
 
     def _with_indicators(self, X: Any) -> npt.NDArray[np.float64]:
-        from atoll.protocols.learning.fields import as_levels
+        from atoll.data.levels import as_levels
 
         columns = []
         for term in self.terms_:

@@ -2,6 +2,7 @@
 
 - :mod:`columns`: which columns a fit uses
 - :mod:`by_island`: tables of several islands in, their projections out
+- :mod:`tables`: how a fit prepares tables, and how its model prepares those that it projects
 - :mod:`adapter`: what a protocol needs to serve ``atoll.PCA``
 - :mod:`joint`: fitted attributes and projections of protocols that release components and a mean
 - :mod:`pppca`, :mod:`dpdpca`, :mod:`privatelocal`, :mod:`baselines`, :mod:`sfpca`: the adapters, each named

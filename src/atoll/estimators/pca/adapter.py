@@ -15,6 +15,7 @@ from atoll.errors import NotReleased, PrivacyWarning
 from atoll.estimators.constraints import ANY, FLAG, Constraint, Constraints, is_real, refuse_meaningless
 from atoll.estimators.pca.by_island import features_of
 from atoll.estimators.pca.columns import COLUMNS, LABEL
+from atoll.estimators.pca.tables import TABLE_OPTIONS, prepared_islands
 from atoll.estimators.privacy_options import CUT_ROWS, variances_of
 from atoll.estimators.sum_options import options_of
 from atoll.runtime.execute import Run
@@ -60,6 +61,8 @@ class Adapter(ABC):
     protocol: ClassVar[str]
     options: ClassVar[Constraints]
     """The options that mean something to the protocol, and what they may be."""
+    prepares: ClassVar[bool] = False
+    """Whether the protocol can prepare tables: categories, missing values, flat columns."""
     private_options: ClassVar[Constraints] = {}
     """Those that mean something as soon as there is an epsilon."""
 
@@ -70,6 +73,8 @@ class Adapter(ABC):
         known = {**_ALWAYS, **self.options}
         if "secure_sum" in known:
             known |= dict.fromkeys(options_of(estimator.secure_sum), ANY)
+        if self.prepares:
+            known |= TABLE_OPTIONS
         if estimator.epsilon is not None:
             known |= self.private_options
         left_out = _NOT_IN_THE_PAPERS if self.is_the_papers(estimator) else ()
@@ -127,7 +132,7 @@ class Adapter(ABC):
     def project(self, estimator: Any, islands: Mapping[str, Island]) -> list[Matrix]:
         """Project the rows of any islands."""
         names = getattr(estimator, "feature_names_in_", None)
-        rows = features_of(islands, names, estimator.n_features_in_)
+        rows = features_of(prepared_islands(estimator, islands), names, estimator.n_features_in_)
         return [self.transform(estimator, X) for X in rows.values()]
 
     @abstractmethod

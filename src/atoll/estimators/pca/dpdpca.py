@@ -19,6 +19,7 @@ class DPDPCA(JointModel):
     """Islands as owners, a proxy that adds, and the caller as data user."""
 
     protocol = "dpdpca"
+    prepares = True
     options: ClassVar[Constraints] = {
         "secure_sum": ANY,
         "calibration": ANY,

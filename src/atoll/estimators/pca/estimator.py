@@ -15,6 +15,7 @@ from atoll.estimators.pca.adapter import Adapter
 from atoll.estimators.pca.by_island import Islands
 from atoll.estimators.pca.model import Model
 from atoll.estimators.pca.registry import adapter_of
+from atoll.estimators.pca.tables import take_table, with_plan
 from atoll.estimators.privacy_options import accounts, booked
 from atoll.protocols.base import MIN_ISLANDS
 from atoll.protocols.own import Own
@@ -101,6 +102,17 @@ class PCA(Islands, Model):
         The columns to use, of tables that have others too.
     label : str, optional
         A column that is no feature; :meth:`plot_projection` marks rows by it.
+    categorical : list of str, optional
+        With "pppca", "dpdpca" or "sfpca": columns that hold categories. Each becomes one column of zeros and
+        ones for every level that occurs on any island; their names are told to all islands.
+    levels : mapping from columns to lists, optional
+        The levels of categorical columns, where they are public; needed with epsilon.
+    missing : "refuse", "drop", "mean" or "allele frequency"
+        With the same protocols: refuse tables with missing values; drop such rows; fill in the joint mean of
+        the column, which all islands learn; the same for genotypes, refusing what is not 0, 1 or 2.
+    flat : "ignore", "zeros" or "drop"
+        Columns that are constant or empty on all islands together: not looked for; kept, an empty one as
+        zeros; or dropped. ``table_["flat"]`` names them.
     whiten : bool
         Divide projections by their standard deviations, as scikit-learn's PCA does. Not where the variances
         are those of normalised rows (``epsilon`` with ``rows="normalise"`` or ``centre="pairs"``).
@@ -133,6 +145,9 @@ class PCA(Islands, Model):
         What rows are shifted and divided by.
     n_samples_, n_features_in_, feature_names_in_, n_components_
         Sizes and names of the joint table.
+    table_ : mapping
+        Where tables were prepared: levels, the means that were filled in, and flat columns. Tables that are
+        projected are prepared in the same way.
     learned_ : mapping from roles to what each learned
         By size; the values of released outputs are in ``result_``.
     transcript_ : Transcript
@@ -184,21 +199,20 @@ class PCA(Islands, Model):
         accept_determined: bool = False,
         columns: Any = None,
         label: str | None = None,
+        categorical: Any = None,
+        levels: Any = None,
+        missing: str = "refuse",
+        flat: str = "ignore",
         whiten: bool = False,
         random_state: Any = None,
         engine: Any = None,
     ) -> None:
         self.n_components = n_components
-        self.protocol = protocol
-        self.secure_sum = secure_sum
-        self.partition = partition
+        self.protocol, self.secure_sum, self.partition = protocol, secure_sum, partition
         self.standardize = standardize
         self.epsilon, self.delta, self.row_norm = epsilon, delta, row_norm
-        self.rows = rows
-        self.neighbours = neighbours
-        self.calibration = calibration
-        self.noise = noise
-        self.colluders = colluders
+        self.rows, self.neighbours = rows, neighbours
+        self.calibration, self.noise, self.colluders = calibration, noise, colluders
         self.assume_centered = assume_centered
         self.centre = centre
         self.dropouts = dropouts
@@ -211,6 +225,7 @@ class PCA(Islands, Model):
         self.digits = digits
         self.accept_determined = accept_determined
         self.columns, self.label, self.whiten = columns, label, whiten
+        self.categorical, self.levels, self.missing, self.flat = categorical, levels, missing, flat
         self.random_state, self.engine = random_state, engine
 
     # ---- fitting ----
@@ -231,7 +246,7 @@ class PCA(Islands, Model):
                 f"fit needs at least {MIN_ISLANDS} islands, got {len(tables)}",
                 hint="fit([X1, X2, ...]); for one table use scikit-learn's PCA",
             )
-        study = adapter.study(self, tables)
+        study = with_plan(self, adapter.study(self, tables))
         if unseen is not None:
             self._take(adapter, run(study, {}, self.engine))
         else:
@@ -259,3 +274,4 @@ class PCA(Islands, Model):
         self.transcript_ = finished.result.transcript
         self.learned_ = finished.learned
         adapter.take(self, finished)
+        take_table(self, finished)

@@ -23,6 +23,7 @@ from atoll.estimators.pca.by_island import (
 from atoll.estimators.pca.columns import labels_of
 from atoll.estimators.pca.registry import adapter_of
 from atoll.estimators.pca.sklearn_twin import twin_of
+from atoll.estimators.pca.tables import prepared_islands, prepared_rows
 from atoll.protocols import Learned, protocol_of
 from atoll.runtime.learned import LearnedByRole
 
@@ -42,8 +43,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         if isinstance(X, Projected):
             return self._whitened(X.scores)
         adapter = self._fitted("transform")
-        rows = validate_data(self, self._chosen(X), dtype=np.float64, reset=False)
-        return self._whitened(adapter.transform(self, rows))
+        return self._whitened(adapter.transform(self, self._one(X)))
 
     def inverse_transform(self, Z: Any) -> Any:
         """Back to the original columns, as far as the components reach; of islands, island by island."""
@@ -58,6 +58,12 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         Z = check_array(Z, dtype=np.float64)
         rows = (Z * self._spread() if self.whiten else Z) @ self.components_
         return np.asarray((rows if self.scale_ is None else rows * self.scale_) + self.mean_)
+
+    def _one(self, X: Any) -> Matrix:
+        """The rows of one table, as numbers in the columns of the fit."""
+        if hasattr(self, "table_"):
+            return prepared_rows(self, X)
+        return np.asarray(validate_data(self, self._chosen(X), dtype=np.float64, reset=False))
 
     def _chosen(self, X: Any) -> Any:
         """Of a frame, the columns of the fit, where ``columns`` or ``label`` say that it has others."""
@@ -99,9 +105,9 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _rows(self, X: Any) -> Any:
         if not are_islands(X):
-            return validate_data(self, self._chosen(X), dtype=np.float64, reset=False)
-        names = getattr(self, "feature_names_in_", None)
-        return np.vstack(list(features_of(tables_of(X), names, self.n_features_in_).values()))
+            return self._one(X)
+        names, tables = getattr(self, "feature_names_in_", None), prepared_islands(self, tables_of(X))
+        return np.vstack(list(features_of(tables, names, self.n_features_in_).values()))
 
     # ---- pictures ----
 

@@ -21,6 +21,7 @@ class PPPCA(JointModel):
     """Providers, a server that decomposes, and the caller as consumer."""
 
     protocol = "pppca"
+    prepares = True
     options: ClassVar[Constraints] = {
         "secure_sum": ANY,
         "standardize": FLAG,

@@ -47,6 +47,7 @@ class SFPCA(Adapter):
     """Islands as providers, a keyless coordinator, and the caller as consumer."""
 
     protocol = "sfpca"
+    prepares = True
     options: ClassVar[Constraints] = {
         "variant": _only("fast", "the paper's own routines are not implemented"),
         "eigen": _only("masked", "the eigenproblem is solved in the clear after secret rotations"),

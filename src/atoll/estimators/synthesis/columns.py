@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from atoll.data.island import Island
+from atoll.data.levels import as_levels
 from atoll.errors import DataError, ParameterError
 from atoll.lazy import lazy
-from atoll.protocols.learning.fields import as_levels
 from atoll.protocols.synthesis.schema import Column
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Learning on secure sums: regression, classification and clustering.
 
 - :mod:`families`: families and links of generalized linear models
-- :mod:`fields`: which columns a model uses, and how islands agree on them
 - :mod:`design`: an island's rows as a model sees them, in common units
 - :mod:`normal`: symmetric systems that sums make
 - :mod:`newton`: Newton's method, driven by sums

@@ -20,15 +20,15 @@ import numpy.typing as npt
 from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
+from atoll.data.levels import codes
 from atoll.errors import SchemaError, StudyError
 from atoll.network import Compared, Network, Record
-from atoll.protocols import checked
+from atoll.protocols import checked, fields
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
 from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Protocol, learned
 from atoll.protocols.booking import Booking
-from atoll.protocols.learning import fields
+from atoll.protocols.fields import AgreedFields, FieldParameters, Fields
 from atoll.protocols.learning.design import Read
-from atoll.protocols.learning.fields import AgreedFields, FieldParameters, Fields
 from atoll.protocols.learning.rows import check_stays, encoded
 from atoll.protocols.learning.suppression import suppressed_list, suppressed_table
 from atoll.protocols.own import Own
@@ -135,7 +135,7 @@ def count(island: Island, shape: Shape) -> Matrix:
             column = X[:, shape.numbers.index(name)]
             into += _histogram(column[np.isfinite(column)], shape.ranges[name], shape.bins)
         named = zip(shape.levels.items(), others, strict=True)
-        codes = {name: fields.codes(values, known, island.name, name) for (name, known), values in named}
+        codes = {name: codes(values, known, island.name, name) for (name, known), values in named}
         for name, places in codes.items():
             levels[name] += np.bincount(places + 1, minlength=len(levels[name]))
         for (one, other), cells in crossed.items():

@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 from atoll.codec import Message
 from atoll.data.island import BLOCK_BYTES, Island, Matrix
+from atoll.data.levels import codes
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError
 from atoll.protocols import checked
-from atoll.protocols.learning.fields import AgreedFields, FieldParameters, codes, terms
+from atoll.protocols.fields import AgreedFields, FieldParameters, terms
 from atoll.study.address import Address
 from atoll.threads import in_order
 

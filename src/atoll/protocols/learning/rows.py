@@ -24,11 +24,11 @@ from atoll.codec import Message
 from atoll.data.island import Matrix
 from atoll.errors import DataError, MessageError, ParameterError, RunError, StudyError
 from atoll.network import Compared, Network, Record
-from atoll.protocols import checked
+from atoll.protocols import checked, fields
 from atoll.protocols.agreement import COMPARISON_BYTES, compare, comparisons
 from atoll.protocols.base import Disclosure, Expectation, Learned, Output, Protocol, learned
 from atoll.protocols.booking import Booking
-from atoll.protocols.learning import fields
+from atoll.protocols.fields import AgreedFields, FieldParameters, Fields
 from atoll.protocols.learning.design import (
     REASONS,
     Design,
@@ -38,7 +38,6 @@ from atoll.protocols.learning.design import (
     measured_terms,
     units,
 )
-from atoll.protocols.learning.fields import AgreedFields, FieldParameters, Fields
 from atoll.protocols.learning.task import Found, Setting, Task
 from atoll.protocols.own import Own
 from atoll.study.address import Address

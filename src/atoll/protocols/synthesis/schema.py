@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from atoll import randomness
 from atoll.data.island import Island
+from atoll.data.levels import as_levels
 from atoll.errors import DataError, SchemaError, StudyError
-from atoll.protocols.learning.fields import as_levels
 
 Codes = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

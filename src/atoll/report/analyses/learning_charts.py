@@ -116,7 +116,7 @@ def _two_classes(analysis: str, model: Any, seen: Any) -> Any:
     classes = [str(c) for c in model["classes"]]
     if len(classes) != 2:
         return None
-    from atoll.protocols.learning.fields import as_levels
+    from atoll.data.levels import as_levels
 
     return np.array(as_levels(np.asarray(seen))) == classes[-1]
 

@@ -3,17 +3,13 @@ up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
 
 import msgspec
-import numpy as np
 
-from atoll import randomness
 from atoll.crypto.identity import Identity
-from atoll.data.columns import column_names
-from atoll.data.island import Island, as_island
+from atoll.data.columns import column_kinds, column_names
+from atoll.data.island import as_island
 from atoll.errors import ParameterError, PrivacyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of
@@ -23,10 +19,9 @@ from atoll.runtime.nats import kept
 from atoll.runtime.nats.policy import Table, read_policy
 from atoll.runtime.nats.site import DataSet, Site
 from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.rehearsal import made_up
 from atoll.runtime.studies import data_holders
 from atoll.study.model import Local, Study
-
-REHEARSAL_ROWS: Final = 60
 
 
 def own_of(site: Site, identity: Identity, start: RunStart, data_set: str | None) -> Own:
@@ -38,7 +33,7 @@ def own_of(site: Site, identity: Identity, start: RunStart, data_set: str | None
     if chosen is None:
         return Own(kept=shares)
     if start.rehearse:
-        return Own(made_up(study, me, tuple(column_names(Path(chosen.path)))))
+        return Own(made_up(study, me, column_kinds(Path(chosen.path))))
     island = as_island(me, chosen.path)
     island.identity, island.capacity = chosen.identity, chosen.capacity
     if chosen.alignment is not None:
@@ -90,13 +85,13 @@ def table_of(study: Study, me: str, chosen: DataSet | None) -> Table | None:
 
 def columns_of(study: Study, me: str, chosen: DataSet | None) -> int | None:
     """How many columns the study uses, as far as this site can know."""
-    named = study.parameters.get("columns")
+    named = study.table.columns or study.parameters.get("columns")
     if named is not None:
         return len(named)
     if chosen is None or me not in data_holders(study) or study.partition == "vertical":
         return None
-    label = study.parameters.get("label")
-    return len([name for name in column_names(Path(chosen.path)) if name != label])
+    beside = {study.parameters.get("label"), *study.table.exclude}
+    return len([name for name in column_names(Path(chosen.path)) if name not in beside])
 
 
 def _ledger(site: Site, study: Study, chosen: DataSet) -> Ledger | None:
@@ -122,35 +117,3 @@ def kept_shares(site: Site, identity: Identity, study: Study) -> dict[str, bytes
     if not protocol_of(study.protocol).follows:
         return {}
     return kept.find(site.kept, identity, bytes.fromhex(str(study.parameters.get("session", ""))))
-
-
-# ---- rehearsals ----
-
-
-def made_up(study: Study, me: str, columns: tuple[str, ...]) -> Island:
-    """Rows that nobody has, with these columns and those that the study names."""
-    label = study.parameters.get("label")
-    named = tuple(study.parameters.get("columns") or ())
-    columns = tuple(dict.fromkeys((*columns, *named, *((str(label),) if label else ()))))
-    draw = randomness.public(list(me.encode()))
-    low, high = _range(study.parameters)
-    values: dict[str, Any] = {name: draw.uniform(low, high, REHEARSAL_ROWS) for name in columns}
-    if label in values:
-        values[str(label)] = np.where(np.arange(REHEARSAL_ROWS) % 2, "yes", "no")
-    import pandas as pd
-
-    island = Island.from_frame(pd.DataFrame(values), name=me)
-    island.capacity = 2 * REHEARSAL_ROWS
-    return island
-
-
-def _range(parameters: Mapping[str, Any]) -> tuple[float, float]:
-    """Numbers that every column's bounds take."""
-    bounds = parameters.get("bounds")
-    if bounds is None:
-        return -1.0, 1.0
-    flat = np.asarray(list(bounds.values()) if isinstance(bounds, Mapping) else bounds, dtype=float)
-    if flat.ndim == 0:
-        return -float(flat), float(flat)
-    pairs = flat.reshape(-1, 2)
-    return float(pairs[:, 0].max()), float(pairs[:, 1].min())

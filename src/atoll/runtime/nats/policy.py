@@ -137,8 +137,10 @@ def _about_table(allow: Allow, study: Study, table: Table) -> Sequence[str]:
         said.append(f"the table has fewer than {allow.min_rows} rows")
     # A column may be named as target, weights, id or level of a schema too: every text of the study counts.
     used = set(_texts(study.parameters))
-    if study.parameters.get("columns") is None and "schema" not in study.parameters:
-        used |= set(table.columns)
+    used |= {*(study.table.columns or ()), *study.table.categorical}
+    named = study.table.columns is not None or study.parameters.get("columns") is not None
+    if not named and "schema" not in study.parameters:
+        used |= set(table.columns) - set(study.table.exclude)
     never = [column for column in allow.never_columns if column in used]
     if never:
         said.append(f"it would use {', '.join(never)}, which is never to be used")

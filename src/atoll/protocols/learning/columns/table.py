@@ -14,6 +14,7 @@ import numpy as np
 
 from atoll.codec import Message
 from atoll.data.island import Chosen, Island, Matrix
+from atoll.data.levels import check_classes, codes, levels_of
 from atoll.data.statistics import raise_for_missing
 from atoll.errors import DataError, SchemaError
 from atoll.network import Network
@@ -22,7 +23,6 @@ from atoll.protocols.agreement import compare
 from atoll.protocols.handshake import Columns, JoinedColumns
 from atoll.protocols.learning import normal
 from atoll.protocols.learning.columns.consent import JointParameters
-from atoll.protocols.learning.fields import check_classes, codes, levels_of
 from atoll.study.address import Address
 
 NO_CLASSES: tuple[str, ...] = ()

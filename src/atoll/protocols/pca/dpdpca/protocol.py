@@ -44,6 +44,7 @@ from atoll.protocols.pca.released import (
     receive_released,
     send_released,
 )
+from atoll.protocols.preparation.prepare import prepared_by
 from atoll.protocols.private_options import SHARED_NOISE, Privacy
 from atoll.study.model import Study
 
@@ -337,4 +338,5 @@ PROTOCOL = Protocol(
     expect=expect,
     check=check,
     privacy=terms,
+    prepare=prepared_by(PROXY, DATA_USER),
 )

@@ -72,6 +72,7 @@ from atoll.protocols.pca.released import (
     send_released,
 )
 from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
+from atoll.protocols.preparation.prepare import prepared_by
 from atoll.protocols.private_options import PrivateParameters
 from atoll.secure_sums import may_leave
 from atoll.study.address import Address
@@ -489,4 +490,5 @@ PROTOCOL = Protocol(
     check=check,
     privacy=terms,
     determines=determines,
+    prepare=prepared_by(SERVER, CONSUMER),
 )

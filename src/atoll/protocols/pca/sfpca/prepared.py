@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from atoll.data.island import Chosen
+from atoll.data.island import Chosen, Matrix
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca import schema
 from atoll.protocols.pca.sfpca.private import Noisy
@@ -74,14 +76,24 @@ def own_sums(table: Chosen, public: Public, own: slice, exact: bool) -> OwnSums:
 def own_moments(table: Chosen, range_: Range, exact: bool, keep_rows: bool = False) -> Moments:
     """A provider's sums, on the public grid, piece by piece so that temporaries stay small."""
     if not exact and not keep_rows:
-        room = np.empty((QUICK_ROWS, len(table.columns)), np.int64)
-        tables = (RowTable(X, range_.centre, range_.exponent) for X in table.blocks(QUICK_ROWS))
-        return quick_moments_of(rows.on(DATA_FRACTION, room) for rows in tables)
+        there = table.each_part(partial(_quick, range_=range_))  # on a cluster, if the rows lie there
+        return _quick_of(table.blocks(QUICK_ROWS), range_) if there is None else total_moments(there)
     of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (row_moments, QUICK_ROWS)
     parts = (of_piece(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION)) for X in table.blocks(step))
     # Few rows of many columns are multiplied as they are.
     rows = RowTable(table.whole(), range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
+
+
+def _quick(rows: Matrix, range_: Range) -> Moments:
+    """Of rows that lie elsewhere."""
+    return _quick_of((rows[i : i + QUICK_ROWS] for i in range(0, max(1, len(rows)), QUICK_ROWS)), range_)
+
+
+def _quick_of(blocks: Iterable[Matrix], range_: Range) -> Moments:
+    room = np.empty((QUICK_ROWS, len(range_.centre)), np.int64)
+    tables = (RowTable(X, range_.centre, range_.exponent) for X in blocks)
+    return quick_moments_of(rows.on(DATA_FRACTION, room) for rows in tables)
 
 
 def split_of(study: Study, me: Address, public: Public, sums: OwnSums | None) -> Split | None:

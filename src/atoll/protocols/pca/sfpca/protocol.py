@@ -68,6 +68,7 @@ from atoll.protocols.pca.sfpca.releases import (
 )
 from atoll.protocols.pca.sfpca.settled import settle
 from atoll.protocols.pca.sfpca.timed import timed
+from atoll.protocols.preparation.prepare import prepared_by
 from atoll.randomness import fresh_seed
 from atoll.secret_matrices import openings, roles
 from atoll.study.model import Study
@@ -338,4 +339,5 @@ PROTOCOL = Protocol(
     privacy=private.terms,
     determines=digits.determines,
     timed=timed,
+    prepare=prepared_by(COORDINATOR, CONSUMER),
 )

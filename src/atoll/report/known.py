@@ -33,6 +33,8 @@ def _those(review: Review, role: str, parties: Sequence[str]) -> str:
     playing = next(one.parties for one in review.roles if one.role == role)
     if len(parties) == len(playing) > 1:
         return f"every {role}"
+    if list(parties) == [role]:
+        return role
     return f"{listing(list(parties))} ({role})"
 
 

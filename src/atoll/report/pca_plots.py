@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
 from atoll.report import plots
+from atoll.report.charts import Outline
 from atoll.report.plots import COLOURS, Matrix, Picture
 
 NAMED_COLUMNS = 25
@@ -94,6 +95,41 @@ def density_figure(scores: Mapping[str, Matrix], title: str, shares: Matrix | No
         figure.colorbar(drawn, ax=axes, label="records at this place")
         axes.set(title=title)
         _label(axes, shares)
+        return figure
+
+
+REACH = float(np.sqrt(-2.0 * np.log(0.05)))
+"""Deviations within which 95 percent of a normal distribution in the plane lie."""
+
+
+def outline(told: Outline, i: int, j: int) -> tuple[Matrix, Matrix]:
+    """The ellipse along components i and j."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 73)
+    r = 1.0 if i == j else float(told.correlation[i, j])
+    x, y = np.cos(angle), r * np.cos(angle) + np.sqrt(max(0.0, 1.0 - r * r)) * np.sin(angle)
+    return told.mean[i] + REACH * told.deviation[i] * x, told.mean[j] + REACH * told.deviation[j] * y
+
+
+def ellipses_figure(
+    outlines: Sequence[Outline], scores: Mapping[str, Matrix], title: str, shares: Matrix | None
+) -> Picture:
+    """Where islands lie on the first two components, with the records that may be shown."""
+    known = {one.name: one.colour for one in outlines}
+    with mpl.rc_context(plots.STYLE):
+        figure, axes = plots.canvas(7.6, 5.2)
+        size = plots.marker_size(sum(map(len, scores.values())), letters=False)
+        for island, rows in scores.items():
+            drawn = axes.scatter(
+                rows[:, 0], rows[:, 1], s=size, color=known.get(island, plots.QUIET), alpha=0.4, lw=0
+            )
+            drawn.set_rasterized(len(rows) > MANY)
+        for one in outlines:
+            axes.plot(*outline(one, 0, 1), color=one.colour, lw=1.6, label=plots.shortened(one.name))
+            axes.plot(one.mean[0], one.mean[1], color=one.colour, marker="P", ms=8, mec="white", mew=0.8)
+        axes.set(title=title)
+        _label(axes, shares)
+        if len(outlines) <= plots.NAMED_ISLANDS:
+            figure.legend(loc="outside right upper", title="island", ncols=1 + (len(outlines) - 1) // 20)
         return figure
 
 

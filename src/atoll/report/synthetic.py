@@ -21,7 +21,14 @@ from atoll.data.island import Island
 from atoll.errors import DataError, ParameterError
 from atoll.lazy import lazy
 from atoll.protocols.synthesis.schema import Column, encode, sizes_of
-from atoll.report.plots import COLOURS, STYLE
+from atoll.report.synthesis_plots import (
+    Rows,
+    cell_shares,
+    dependence_figure,
+    margins_figure,
+    strength,
+    two_way,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +40,6 @@ Codes = npt.NDArray[np.int64]
 _ROWS_COMPARED = 2000
 """Rows of each kind whose nearest synthetic row is looked for."""
 _ROWS_NEAR = 5000
-_PANELS = 12
 _LEAST_ROWS = 20
 
 
@@ -44,7 +50,9 @@ class Comparison(NamedTuple):
     pairs: pd.DataFrame
     utility: dict[str, float]
     closeness: dict[str, float]
-    shares: dict[str, tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]]
+    kinds: tuple[Rows, ...]
+    schema: tuple[Column, ...]
+    bins: int
 
     def __repr__(self) -> str:
         lines = [
@@ -56,8 +64,11 @@ class Comparison(NamedTuple):
 
     def figures(self) -> dict[str, Figure]:
         """Margins column by column, and dependence pair by pair."""
-        with mpl.rc_context(STYLE):
-            return {"margins": _margins_figure(self), "dependence": _dependence_figure(self)}
+        told = (self.kinds, self.schema, self.bins)
+        return {
+            "margins": margins_figure(*told, "Columns one by one"),
+            "dependence": dependence_figure(*told, "Columns two by two"),
+        }
 
     def save(self, path: str | Path) -> Path:
         """One HTML page that loads nothing from anywhere. It shows exact figures of the owner's rows."""
@@ -80,14 +91,15 @@ def compare(
     own, drawn = _codes(real, schema, bins, "real"), _codes(synthetic, schema, bins, "synthetic")
     other = None if holdout is None else _codes(holdout, schema, bins, "holdout")
     names = [column.name for column in schema]
-    shares = {
-        name: (_shares(own[:, a], sizes[a]), _shares(drawn[:, a], sizes[a])) for a, name in enumerate(names)
-    }
-    distances = [0.5 * float(np.abs(one - two).sum()) for one, two in shares.values()]
+    distances = [
+        0.5 * float(np.abs(cell_shares(own[:, a], sizes[a]) - cell_shares(drawn[:, a], sizes[a])).sum())
+        for a in range(len(names))
+    ]
     margins = pd.DataFrame({"column": names, "distance": distances})
     utility = {} if target is None else _utility(own, drawn, other, sizes, _place(names, target))
     closeness = {} if other is None else _closeness(own, drawn, other)
-    return Comparison(margins, _pairs(own, drawn, sizes, names), utility, closeness, shares)
+    kinds = (Rows("real rows", own), Rows("synthetic rows", drawn))
+    return Comparison(margins, _pairs(own, drawn, sizes, names), utility, closeness, kinds, schema, bins)
 
 
 def _codes(rows: Any, schema: tuple[Column, ...], bins: int, name: str) -> Codes:
@@ -97,10 +109,6 @@ def _codes(rows: Any, schema: tuple[Column, ...], bins: int, name: str) -> Codes
             f"{name}: {island.n_rows} rows are too few to compare", hint=f"at least {_LEAST_ROWS}"
         )
     return encode(island, schema, bins, "clip")
-
-
-def _shares(codes: Codes, size: int) -> npt.NDArray[np.float64]:
-    return np.bincount(codes, minlength=size) / len(codes)
 
 
 def _place(names: list[str], target: str) -> int:
@@ -113,22 +121,10 @@ def _pairs(own: Codes, drawn: Codes, sizes: tuple[int, ...], names: list[str]) -
     rows = []
     for a in range(len(sizes)):
         for b in range(a + 1, len(sizes)):
-            tables = [
-                _shares(t[:, a] * sizes[b] + t[:, b], sizes[a] * sizes[b]).reshape(sizes[a], sizes[b])
-                for t in (own, drawn)
-            ]
+            tables = [two_way(t, a, b, sizes) for t in (own, drawn)]
             distance = 0.5 * float(np.abs(tables[0] - tables[1]).sum())
-            rows.append((names[a], names[b], distance, _strength(tables[0]), _strength(tables[1])))
+            rows.append((names[a], names[b], distance, strength(tables[0]), strength(tables[1])))
     return pd.DataFrame(rows, columns=["column", "with", "distance", "real", "synthetic"])
-
-
-def _strength(table: npt.NDArray[np.float64]) -> float:
-    """Cramér's V: 0 where columns are independent, 1 where one says the other."""
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squared = np.nansum(np.where(expected > 0, (table - expected) ** 2 / expected, 0.0))
-    free = min((table.sum(axis=0) > 0).sum(), (table.sum(axis=1) > 0).sum()) - 1
-    return float(np.sqrt(squared / free)) if free > 0 else 0.0
 
 
 def _utility(
@@ -184,35 +180,6 @@ def _nearest(rows: Codes, among: Codes) -> npt.NDArray[np.float64]:
 
 
 # ---- pictures and the page ----
-
-
-def _margins_figure(found: Comparison) -> Figure:
-    shown = list(found.shares)[:_PANELS]
-    rows = -(-len(shown) // 4)
-    figure = Figure(figsize=(11, 2.1 * rows + 0.6), layout="constrained")
-    for place, name in enumerate(shown):
-        axes = figure.add_subplot(rows, 4, place + 1)
-        real, synthetic = found.shares[name]
-        at = np.arange(len(real))
-        axes.bar(at - 0.2, real, 0.4, color=COLOURS[0], label="real")
-        axes.bar(at + 0.2, synthetic, 0.4, color=COLOURS[1], label="synthetic")
-        axes.set_title(name.replace("$", r"\$"), fontsize=9)
-        axes.set_xticks([])
-        axes.tick_params(labelsize=8)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
-def _dependence_figure(found: Comparison) -> Figure:
-    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
-    axes = figure.subplots()
-    top = max(0.1, 1.05 * float(found.pairs[["real", "synthetic"]].to_numpy().max(initial=0.0)))
-    axes.plot([0, top], [0, top], color="#999999", linewidth=1)
-    axes.scatter(found.pairs["real"], found.pairs["synthetic"], s=18, color=COLOURS[0])
-    axes.set(
-        xlim=(0, top), ylim=(0, top), xlabel="Cramér's V, real rows", ylabel="Cramér's V, synthetic rows"
-    )
-    return figure
 
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}

@@ -88,7 +88,9 @@ def test_many_tables_have_the_same_ellipse() -> None:
         for column in range(4):
             changed_by_one = rows.copy()
             changed_by_one[row, column] += 1
-            assert not np.array_equal((changed_by_one @ directions).mean(axis=0), (rows @ directions).mean(axis=0))
+            assert not np.array_equal(
+                (changed_by_one @ directions).mean(axis=0), (rows @ directions).mean(axis=0)
+            )
             told = ellipse_of(changed_by_one @ directions)
             others += all(
                 np.array_equal(getattr(told, part), getattr(first, part))

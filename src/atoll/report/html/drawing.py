@@ -44,9 +44,14 @@ def inline_svg(chart: Chart) -> str:
     for colour, variable in _VARIABLES.items():
         drawn = drawn.replace(colour, f"var({variable})")
     head, tail = drawn.split(">", 1)
-    head = re.sub(r' (?:width|height)="[^"]*"', "", head)
+    head = re.sub(r' height="[^"]*"', "", re.sub(r' width="([\d.]+)pt"', _wide, head))
     label = escape(f"{chart.title}. {chart.caption}", quote=True)
     return f'{head} role="img" aria-label="{label}">{tail}'
+
+
+def _wide(found: re.Match[str]) -> str:
+    """As wide on every page as its text wants: 10 points become 14 pixels."""
+    return f' width="{1.4 * float(found[1]):.0f}"'
 
 
 def _svg(figure: Figure, name: str) -> str:

@@ -39,7 +39,7 @@ NAME: Final = "ellipses"
 OUTPUT: Final = Output(
     (NAME,),
     (PROVIDER, CONSUMER),
-    "each island's mean and spread along the first components (at most five), rounded: an ellipse for pictures",
+    "each island's mean and spread along the first components (at most five), rounded, for pictures",
 )
 
 
@@ -62,7 +62,8 @@ def check_rows(study: Study, island: str, n: int) -> None:
     least = least_rows(study)
     if receivers(study) and n < least:
         raise DataError(
-            f"{island}: the table has {n} rows, and the study releases ellipses of islands with at least {least}",
+            f"{island}: the table has {n} rows, and the study releases ellipses of islands with at least "
+            f"{least}",
             hint="leave ellipses out of the study's [release], or take part with more rows",
         )
 
@@ -158,8 +159,8 @@ def learns(study: Study) -> list[Disclosure]:
         parties = tuple(address.party for address in receivers(study) if address.role == role)
         if parties:
             words = (
-                "the ellipse of every island: its own mean and covariance along the first components (at most "
-                f"{MOST_COMPONENTS}), to about one part in a hundred"
+                "the ellipse of every island: its own mean and covariance along the first components (at "
+                f"most {MOST_COMPONENTS}), to about one part in a hundred"
             )
             said.append(Disclosure(role, words, (Ellipse,), (NAME,), parties))
             words = (

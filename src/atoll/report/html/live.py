@@ -79,9 +79,9 @@ def _points(told: Points) -> Any:
     for number, name in enumerate(told.names):
         chosen = slice(None) if told.groups is None else told.groups == number
         part = {field: values[chosen] for field, values in columns.items()}
-        source = ColumnDataSource(
-            {**part, **({} if told.groups is None else _constant("island", name, part))}
-        )
+        if "island" in told.hover:
+            part["island"] = np.array([name] * len(next(iter(part.values()))), dtype=object)
+        source = ColumnDataSource(part)
         _group(made, told, number, source, first, many)
     for one in told.outlines:
         _outline(made, one, first)
@@ -147,12 +147,6 @@ def _outline(made: Any, one: Outline, first: dict[str, str]) -> None:
         line_width=3,
         color=one.colour,
         name="points",
-    )
-
-
-def _constant(field: str, name: str, part: dict[str, Any]) -> dict[str, list[str]]:
-    return (
-        {field: [name] * len(next(iter(part.values())))} if len(next(iter(part.values()))) <= 20_000 else {}
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
+from gzip import decompress
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def held(page: str) -> list[npt.NDArray[Any]]:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             if value.get("type") == "ndarray" and isinstance(value["array"], dict):
-                found.append(np.frombuffer(b64decode(value["array"]["data"]), value["dtype"]))
+                found.append(np.frombuffer(decompress(b64decode(value["array"]["data"])), value["dtype"]))
             for inner in value.values():
                 walk(inner)
         elif isinstance(value, list):
@@ -229,6 +230,8 @@ def test_broken_stick_and_suggestion() -> None:
     spectrum = pca_tables.Spectrum(np.array([6.0, 3.0, 0.5]), np.array([0.6, 0.3, 0.05]), 10.0, 5)
     assert pca_tables.suggested(spectrum) == 2
     assert "2 (the broken-stick rule" in pca_tables.suggestion_words(spectrum)
+    flat = spectrum._replace(shares=np.array([0.2, 0.2, 0.2]))
+    assert pca_tables.suggestion_words(flat).startswith("No component stands out (the broken-stick rule")
 
 
 def test_correlations_of_standardised_columns_are_those_of_the_rows() -> None:

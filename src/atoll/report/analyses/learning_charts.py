@@ -142,7 +142,7 @@ def _clusters(result: Result) -> list[Chart]:
     )
     words = (
         "Each tile is a cluster's centre in one column: how far below or above the mean of all centres, in "
-        "standard deviations of the centres. n: rows of all islands in the cluster."
+        "standard deviations of the centres." + (" n: rows of all islands in the cluster." if counts else "")
     )
     return [Chart("centres", "Clusters", words, draw)]
 

@@ -63,6 +63,8 @@ def suggestion_words(spectrum: Spectrum) -> str:
         "the broken-stick rule, which keeps leading components whose share is larger than that of a stick "
         "broken at random into as many pieces as there are columns"
     )
+    if k == 0:
+        return f"No component stands out ({rule})."
     if k == len(spectrum.shares) and spectrum.columns is not None and k < spectrum.columns:
         return f"Suggested number of components: {k} or more, all that were computed ({rule})."
     return f"Suggested number of components: {k} ({rule})."

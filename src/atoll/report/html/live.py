@@ -78,7 +78,7 @@ def _points(told: Points) -> Any:
         made.ellipse(0, 0, 2.0, 2.0, fill_alpha=0.0, line_color="#888888")
     for number, name in enumerate(told.names):
         chosen = slice(None) if told.groups is None else told.groups == number
-        part = {field: values[chosen] for field, values in columns.items()}
+        part: dict[str, Any] = {field: values[chosen] for field, values in columns.items()}
         if "island" in told.hover:
             part["island"] = np.array([name] * len(next(iter(part.values()))), dtype=object)
         source = ColumnDataSource(part)

@@ -28,7 +28,9 @@
   function fit(plot) {
     plot.toolbar_location = narrow.matches ? "above" : "right";
     for (const part of plot.below) {
-      if (part.orientation === "horizontal" && part.items) part.ncols = Math.min(narrow.matches ? 2 : 4, part.items.length);
+      if (part.orientation !== "horizontal" || !part.items) continue;
+      const longest = Math.max(...part.items.map((one) => (one.label.value ?? "").length));
+      part.ncols = Math.min(narrow.matches ? (longest > 16 ? 1 : 2) : 4, part.items.length);
     }
   }
 

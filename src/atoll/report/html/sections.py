@@ -130,8 +130,8 @@ def _traffic(result: Result) -> Section | None:
     columns = (Column("from"), Column("to"), Column("messages", "{:,}"), Column("bytes", "{:,}"))
     folded = [Table("links", "Bytes by link", columns, links)] if links else []
     if kinds:
-        columns = (Column("kind"), Column("messages", "{:,}"), Column("what it brings"))
-        tables.append(Table("kinds", "Messages by kind", columns, kinds))
+        said = (Column("kind"), Column("messages", "{:,}"), Column("what it brings"))
+        tables.append(Table("kinds", "Messages by kind", said, kinds))
     facts = [
         ("Messages", f"{cost.messages:,}"),
         ("Bytes", size(cost.bytes)),

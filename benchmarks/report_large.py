@@ -68,7 +68,7 @@ def drawn_after(path: Path) -> dict[str, float]:
         page.goto(path.absolute().as_uri(), wait_until="commit")
         page.locator("#chart-scree .still svg").wait_for()
         still = time.perf_counter() - began
-        page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+        page.locator("html[data-ready=yes]").wait_for(state="attached")
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         drawn = time.perf_counter() - began
         browser.close()

@@ -63,7 +63,7 @@ def of_report(browser: Any, folder: Path, study: Path, target: Path) -> None:
     page_file.write_text(report_html(result, Beside(own=own)), encoding="utf-8")
     page = opened(browser, 900, 900)
     page.goto(page_file.as_uri())
-    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    page.locator("html[data-ready=yes]").wait_for(state="attached")
     for chart, name in (("#chart-scree", "report-scree"), ("#chart-ellipses", "report-islands")):
         save(page.locator(chart).screenshot(), target / f"{name}.png")
     save(page.locator("#learned").screenshot(), target / "report-learned.png")

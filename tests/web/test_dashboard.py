@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec import structs
-from tests.support.browser import Watched, browser, is_drawn
+from tests.support.browser import Watched, browser, is_drawn, marked
 from tests.support.dashboards import Address, dashboard
 from tests.support.network_sites import OFFICE, decide, ended, office, sites, state_at, study_of
 
@@ -84,7 +84,7 @@ def test_studies_are_read_decided_watched_and_looked_at(tmp_path: Path) -> None:
     with at_the_north(tmp_path) as (machine, address, watched):
         page = watched.open(address.url)
         page.get_by_text("Nothing waits.").wait_for()
-        page.wait_for_function("document.documentElement.dataset.live === 'yes'")
+        marked(page, "live")
         for analysis, study in studies(machine).items():
             run = submit.submit(machine.sites[OFFICE], study, f"a <i>reason</i> for {analysis}").name
             _read_and_approve(machine, watched, page, run, study)
@@ -141,7 +141,7 @@ def _look_at_the_report(watched: Watched, page: Any, run: str, analysis: str) ->
         figures = report.locator("figure")
         assert figures.count() >= (4 if analysis == "pca" else 3)
         if report.locator("script.item").count():
-            report.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+            marked(report, "ready")
         for place in range(figures.count()):
             shown = figures.nth(place).locator(".live:visible, .still:visible").first
             shown.scroll_into_view_if_needed()

@@ -131,6 +131,13 @@ def test_arrays_have_columns_without_names() -> None:
         report_html(result, Beside(own=Island.from_array(table(40)[:, :2], name="north")))
 
 
+def test_who_gets_an_output_is_said_by_role() -> None:
+    page = report_html(pca_result())
+    outputs = page[page.index("<caption>Outputs") :]
+    assert re.search(r'components</th>.*?released to">every provider\nconsumer</td>', outputs, re.DOTALL)
+    assert "hospital-0/provider" not in outputs[: outputs.index("</table>")]
+
+
 def test_names_are_text_and_never_markup() -> None:
     page = report_html(pca_result(name="</script><script>alert(1)</script><b>x"))
     assert "alert(1)</script>" not in page

@@ -66,7 +66,6 @@ def of_report(browser: Any, folder: Path, study: Path, target: Path) -> None:
     page.locator("html[data-ready=yes]").wait_for(state="attached")
     for chart, name in (("#chart-scree", "report-scree"), ("#chart-ellipses", "report-islands")):
         save(page.locator(chart).screenshot(), target / f"{name}.png")
-    save(page.locator("#learned .wide").first.screenshot(), target / "report-learned.png")
 
 
 def of_dashboard(browser: Any, folder: Path, study: Path, target: Path) -> None:

@@ -18,7 +18,7 @@ from atoll.runtime.transcript import Transcript
 NAMES = [
     *("meta", "separate", "privatelocal", "summation-shares", "sfpca-scores", "sfpca-private"),
     *("sfpca-columns-scores", "sfpca-encrypted", "pppca-shares", "pppca-masks-dropouts", "pppca-private"),
-    *("pppca-private-pairs", "dpdpca-shares", "dpdpca-paper", "dpdpca-pairs", "sfpca"),
+    *("pppca-private-pairs", "dpdpca-shares", "dpdpca-paper", "dpdpca-pairs", "sfpca", "pppca-ellipses"),
 ]
 RELEASES_NOTHING = [
     f"{name}, nothing released" for name in ("sfpca", "pppca-shares", "pppca-private", "meta")

@@ -12,6 +12,7 @@ import atoll
 from atoll.codec import Decoder, Message
 from atoll.errors import AtollError, StudyError
 from atoll.protocols import check_study, protocol_of
+from atoll.protocols.pca.pppca.ellipses import Ellipse
 from atoll.protocols.pca.pppca.protocol import JointMean, Transfer
 from atoll.protocols.pca.released import Model, Projection, SampleCount, Variances
 from atoll.runtime.engine import Observer
@@ -20,7 +21,7 @@ from atoll.study.address import Address
 from atoll.study.model import Party
 
 OUTPUT_OF = {Model: "components", Transfer: "components", Variances: "explained_variance"}
-OUTPUT_OF |= {SampleCount: "n_samples", Projection: "scores"}
+OUTPUT_OF |= {SampleCount: "n_samples", Projection: "scores", Ellipse: "ellipses"}
 
 
 class Released(Observer):

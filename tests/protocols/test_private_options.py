@@ -9,7 +9,7 @@ import pytest
 from atoll.errors import StudyError
 from atoll.protocols import PROTOCOLS
 from atoll.protocols.pca.dpdpca.terms import DPDPCAParameters
-from atoll.protocols.pca.pppca.protocol import PPPCAParameters
+from atoll.protocols.pca.pppca.parameters import PPPCAParameters
 from atoll.protocols.pca.privatelocal import PrivateLocalParameters
 from atoll.protocols.pca.sfpca.parameters import SFPCAParameters
 from atoll.protocols.private_options import Privacy, PrivateParameters

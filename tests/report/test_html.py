@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode
+from gzip import decompress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
-from tests.support.browser import Watched, browser, is_drawn
-from tests.support.examples import EXAMPLES, Example, pppca, summation, table
+from benchmarks.report_large import large_result
+from msgspec import structs
+from tests.support.browser import Watched, browser, is_drawn, marked, until
+from tests.support.examples import EXAMPLES, Example, pppca, pppca_ellipses, summation, table
 from tests.support.learning_examples import alignment, description, learning
+from tests.support.synthesis_examples import published, synthesis
 
 from atoll.data.island import Island
 from atoll.errors import DataError
-from atoll.report import learning_plots
+from atoll.report import learning_plots, own_rows
 from atoll.report.analyses import pca_tables, renderer_of
+from atoll.report.charts import Outline
 from atoll.report.html import Beside, report_html
+from atoll.report.pca_plots import outline
 from atoll.runtime.execute import Run, run_study
 from atoll.runtime.result import Result
 from atoll.runtime.transcript import Transcript
@@ -26,7 +36,9 @@ def finished(example: Example) -> Run:
     return run_study(example.study, example.own)
 
 
-def pca_result(rows: int = 60, k: int = 3, columns: int = 6, name: str = "a study") -> Result:
+def pca_result(
+    rows: int = 60, k: int = 3, columns: int = 6, name: str = "a study", *, ellipses: bool = False
+) -> Result:
     """A result as a consumer has it, made without a run: pages of any size."""
     draw = np.random.default_rng(7)
     X = draw.normal(size=(rows, columns)) * np.arange(1, columns + 1)
@@ -42,7 +54,7 @@ def pca_result(rows: int = 60, k: int = 3, columns: int = 6, name: str = "a stud
         parameters={"n_components": k},
         release=study.release,
     )
-    outputs = {
+    outputs: dict[str, Any] = {
         "components": components,
         "mean": X.mean(axis=0),
         "columns": tuple(f"column {i}" for i in range(columns)),
@@ -50,6 +62,9 @@ def pca_result(rows: int = 60, k: int = 3, columns: int = 6, name: str = "a stud
         "total_variance": float(values.sum()),
         "scores": {"north": (X - X.mean(axis=0)) @ components.T},
     }
+    if ellipses:
+        one = {"mean": np.ones(k), "deviation": np.arange(1.0, k + 1), "correlation": np.eye(k)}
+        outputs["ellipses"] = {"north": one, "south": {**one, "mean": -np.ones(k)}}
     return Result(study, outputs, Transcript())
 
 
@@ -62,6 +77,9 @@ CASES = {
     "description": description,
     "sum": summation,
     "alignment": alignment,
+    "ellipses": pppca_ellipses,
+    "synthesis": lambda: synthesis(rows=300),
+    "synthesis-published": published,
 }
 
 
@@ -113,10 +131,59 @@ def test_arrays_have_columns_without_names() -> None:
         report_html(result, Beside(own=Island.from_array(table(40)[:, :2], name="north")))
 
 
+def test_who_gets_an_output_is_said_by_role() -> None:
+    page = report_html(pca_result())
+    outputs = page[page.index("<caption>Outputs") :]
+    assert re.search(r'components</th>.*?released to">every provider\nconsumer</td>', outputs, re.DOTALL)
+    assert "hospital-0/provider" not in outputs[: outputs.index("</table>")]
+
+
 def test_names_are_text_and_never_markup() -> None:
     page = report_html(pca_result(name="</script><script>alert(1)</script><b>x"))
     assert "alert(1)</script>" not in page
     assert "&lt;/script&gt;&lt;script&gt;alert(1)" in page
+
+
+def held(page: str) -> list[npt.NDArray[Any]]:
+    """Every array of numbers that a page's interactive figures hold."""
+    found: list[npt.NDArray[Any]] = []
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.get("type") == "ndarray" and isinstance(value["array"], dict):
+                found.append(np.frombuffer(decompress(b64decode(value["array"]["data"])), value["dtype"]))
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    for item in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL):
+        walk(json.loads(item))
+    return found
+
+
+def test_a_page_with_own_rows_and_others_ellipses_holds_own_points_alone() -> None:
+    """Of another island's rows, neither the values nor the projections are in any figure's data."""
+    example = pppca_ellipses()
+    release = {**example.study.release, "components": ("hospital-1",)}
+    run = finished(Example(structs.replace(example.study, release=release), example.islands))
+    result, own = run.by_party["hospital-1"], example.islands["hospital-1"]
+    page = report_html(result, Beside(own=own))
+    numbers = np.concatenate([array.astype(np.float64).ravel() for array in held(page)])
+    for name, island in example.islands.items():
+        told = own_rows.projections(result, island)
+        assert told is not None
+        near = np.abs(numbers[None, :] - told[:, :1].astype(np.float32)) < 1e-6
+        assert near.any(axis=1).all() == (name == "hospital-1"), name
+        if name != "hospital-1":
+            assert not near.any()
+    points = re.search(r'id="projections-PathCollection_1">(.*?)</g>\s*</g>', page, re.DOTALL)
+    assert points is not None
+    assert points[1].count("<use") == own.n_rows
+    assert 'id="chart-ellipses"' in page
+    # The same result without a table has no point at all.
+    assert 'id="chart-projections"' not in report_html(result)
 
 
 def test_the_report_of_one_party_has_no_row_of_another() -> None:
@@ -135,6 +202,34 @@ def test_the_report_of_one_party_has_no_row_of_another() -> None:
                         assert f"{value:.8g}" not in page
 
 
+def test_ellipses_are_drawn_where_the_numbers_say() -> None:
+    told = Outline(
+        "north", "#000000", np.array([1.0, 2.0]), np.array([2.0, 3.0]), np.array([[1, 0.5], [0.5, 1]])
+    )
+    x, y = outline(told, 0, 1)
+    covariance = np.array([[4.0, 3.0], [3.0, 9.0]])
+    apart = np.stack([x, y]) - told.mean[:, None]
+    lengths = np.einsum("in,ij,jn->n", apart, np.linalg.inv(covariance), apart)
+    np.testing.assert_allclose(lengths, 5.991464547, rtol=1e-9)  # chi-squared, two degrees, 95 percent
+
+
+def test_synthetic_rows_stand_beside_own_ones_and_alone_without() -> None:
+    example = synthesis(rows=300)
+    result, own = finished(example).result, next(iter(example.islands.values()))
+    charts = {chart.name: chart for chart in renderer_of("synthesis").charts(result, own)}
+    assert list(charts) == ["margins", "dependence"]
+    beside, alone = (
+        chart.draw() for chart in (charts["margins"], renderer_of("synthesis").charts(result)[0])
+    )
+    assert [text.get_text() for text in beside.legends[0].texts] == ["your own rows", "synthetic rows"]
+    assert [text.get_text() for text in alone.legends[0].texts] == ["synthetic rows"]
+    heights = [bar.get_height() for bar in beside.axes[1].patches]  # sex: own F, M; synthetic F, M
+    shares = own.frame()["sex"].value_counts(normalize=True)
+    assert heights[:2] == pytest.approx([100 * shares["F"], 100 * shares["M"]])
+    assert sum(heights[2:]) == pytest.approx(100.0)
+    assert [len(axes.images) for axes in charts["dependence"].draw().axes[:2]] == [1, 1]
+
+
 def test_broken_stick_and_suggestion() -> None:
     # Known values for five pieces: (1/5)(1/i + ... + 1/5).
     np.testing.assert_allclose(
@@ -143,6 +238,8 @@ def test_broken_stick_and_suggestion() -> None:
     spectrum = pca_tables.Spectrum(np.array([6.0, 3.0, 0.5]), np.array([0.6, 0.3, 0.05]), 10.0, 5)
     assert pca_tables.suggested(spectrum) == 2
     assert "2 (the broken-stick rule" in pca_tables.suggestion_words(spectrum)
+    flat = spectrum._replace(shares=np.array([0.2, 0.2, 0.2]))
+    assert pca_tables.suggestion_words(flat).startswith("No component stands out (the broken-stick rule")
 
 
 def test_correlations_of_standardised_columns_are_those_of_the_rows() -> None:
@@ -182,24 +279,41 @@ def test_curves_equal_scikit_learns() -> None:
 
 
 def test_a_large_report_stays_small() -> None:
-    page = report_html(pca_result(rows=60_000, k=5, columns=760))
+    page = report_html(large_result(rows=60_000, columns=760, components=5))
     assert len(page.encode()) <= 5_000_000
+    assert page.count('class="live"') == 4  # scree, projections, circle, contributions
+    stacked = [len(array) for array in held(page) if array.dtype == np.float32]
+    assert sum(stacked) == 5 * 60_000  # every point once
 
 
 # ---- in a browser ----
 
+_PLOT = "Bokeh.documents.flatMap((d) => d.roots()).find((r) => r.name === %s)"
+_LABEL = f"(name) => {_PLOT % 'name'}.below[0].axis_label"
+_OUTLINES = f"""() => {_PLOT % "'ellipses'"}.renderers.filter((r) => r.name === "outline")
+  .map(({{ glyph }}) => [glyph.x.field, glyph.y.field])"""
+
 
 @pytest.mark.timeout(300)
 def test_a_browser_draws_every_interactive_chart_without_an_error(tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text(report_html(pca_result()), encoding="utf-8")
+    page_of = report_html(pca_result(ellipses=True))
+    (tmp_path / "report.html").write_text(page_of, encoding="utf-8")
     with browser() as chromium:
         watched = Watched(chromium, tmp_path / "pictures", color_scheme="dark")
         page = watched.open((tmp_path / "report.html").as_uri())
-        page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
-        assert page.locator("[data-live=yes]").count() == 3  # scree, projections, contributions
-        for name in ("scree", "projections", "contributions"):
+        marked(page, "ready")
+        shown = ("scree", "projections", "ellipses", "contributions")
+        assert page.locator("[data-live=yes]").count() == len(shown)
+        for name in shown:
             assert is_drawn(page.locator(f"#live-{name}")), name
-        page.get_by_label("Across").select_option("PC3")
+        for chart in ("projections", "ellipses"):
+            before = page.locator(f"#live-{chart}").screenshot()
+            page.locator(f"#chart-{chart}").get_by_label("Across").select_option("PC3")
+            assert page.evaluate(_LABEL, chart).startswith("PC3")
+            until(
+                page, lambda chart=chart, before=before: page.locator(f"#live-{chart}").screenshot() != before
+            )
+        assert page.evaluate(_OUTLINES) == [["PC3", "PC2|PC3"]] * 2
         page.locator("[data-still=projections]").click()
         assert is_drawn(page.locator("#chart-projections .still"))
         watched.shoot(page, "report-dark")

@@ -56,8 +56,6 @@ def test_a_synthesizers_report_is_one_page_that_loads_nothing(tmp_path: Path) ->
     page = found.save(tmp_path / "report.html").read_text()
     assert "<ill>" not in page
     assert page.count("<svg") == 3
-    assert found.cells["sex"] == ("F", "M")
-    assert found.cells["age"] == ("18", "37", "55", "73")
     assert "hold-out" in page
     assert "src=" not in page
     assert "is no release" in page

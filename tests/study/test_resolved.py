@@ -12,7 +12,7 @@ from tests.support.examples import EXAMPLES, pppca
 from atoll import secure_sums
 from atoll.errors import StudyError
 from atoll.protocols import PROTOCOLS, base, protocol_of, resolve
-from atoll.protocols.pca.pppca.protocol import PPPCAParameters
+from atoll.protocols.pca.pppca.parameters import PPPCAParameters
 from atoll.runtime.execute import run_study
 from atoll.secure_sums.masks import MaskOptions
 from atoll.study import model, tables

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,24 @@ _BEYOND = """() => {
     .filter((e) => e.getClientRects().length && e.getBoundingClientRect().right > wide && !scrolls(e))
     .map((e) => e.tagName + ": " + e.textContent.slice(0, 60));
 }"""
+
+
+def marked(page: Any, name: str) -> None:
+    """Wait until the page's script has marked it: ``ready`` or ``live``.
+
+    By a locator: a function that is waited for is evaluated again and again, which the pages' policy forbids
+    from the second time on, so that such a test would pass on a quick machine alone.
+    """
+    page.locator(f"html[data-{name}=yes]").wait_for(state="attached")
+
+
+def until(page: Any, holds: Callable[[], bool]) -> None:
+    """Wait for what no locator can see."""
+    for _ in range(SLOW // 100):
+        if holds():
+            return
+        page.wait_for_timeout(100)
+    pytest.fail("it never came to hold")
 
 
 def is_drawn(element: Any) -> bool:

@@ -65,6 +65,16 @@ def pppca(
     return Example(study, islands)
 
 
+def pppca_ellipses(
+    secure_sum: str = "shares", sum_options: dict[str, Any] | None = None, n_islands: int = 3
+) -> Example:
+    """Ellipses to one of the providers and the consumer, components to nobody."""
+    example = pppca(secure_sum, sum_options, n_islands)
+    parameters = {**example.study.parameters, "ellipse_rows": 10, "n_components": 3}
+    release = {"ellipses": ("hospital-1", "consumer"), "explained_variance": ("consumer",)}
+    return Example(structs.replace(example.study, parameters=parameters, release=release), example.islands)
+
+
 def meta() -> Example:
     islands = as_islands(cut(table(), 3))
     study = Study(
@@ -297,6 +307,8 @@ SUMS: list[tuple[str, dict[str, Any]]] = [
 
 EXAMPLES: dict[str, Callable[[], Example]] = {
     "meta": meta,
+    "pppca-ellipses": pppca_ellipses,
+    "pppca-ellipses-dropouts": lambda: pppca_ellipses("masks", {"dropouts": 1}, 4),
     "least-squares-columns": lambda: learning_columns("least-squares-columns", penalty="l2", alpha=1.0),
     "lasso-columns": lambda: learning_columns("least-squares-columns", penalty="l1", alpha=0.5, tol=1e-8),
     "classifier-columns": lambda: learning_columns("classifier-columns"),

@@ -59,9 +59,10 @@ def study_of(machine: OneMachine, islands: tuple[str, ...], **changes: object) -
 
 @contextmanager
 def sites(
-    folder: Path, islands: tuple[str, ...] = ("north", "south"), deadline: int = 60
+    folder: Path, islands: tuple[str, ...] = ("north", "south"), deadline: int = 60, identity: str = ""
 ) -> Iterator[OneMachine]:
-    """A hub, a node for each island, and an office without one."""
+    """A hub, a node for each island, and an office without one; ``identity``: of each site's data set, where
+    releases from it are booked."""
     needs_server()
     tables(folder, islands)
     with OneMachine(folder / "machine") as machine:
@@ -69,7 +70,12 @@ def sites(
             machine.add_site(name)
         machine.start_hub(SECONDS)
         for name in islands:
-            machine.start_node(name, "--data", str(folder / f"{name}.csv"), "--deadline", str(deadline))
+            data = folder / f"{name}.csv"
+            if identity:
+                named = f"[{identity}]\npath = '{data}'\nidentity = '{identity}'\n"
+                data = folder / f"{name}.toml"
+                data.write_text(named)
+            machine.start_node(name, "--data", str(data), "--deadline", str(deadline))
         yield machine
 
 

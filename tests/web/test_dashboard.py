@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec import structs
-from tests.support.browser import Watched, browser, is_drawn
+from tests.support.browser import Watched, browser, is_drawn, marked
 from tests.support.dashboards import Address, dashboard
 from tests.support.network_sites import OFFICE, decide, ended, office, sites, state_at, study_of
 
@@ -28,6 +28,8 @@ from atoll.study.model import Study
 pytestmark = pytest.mark.timeout(900)
 ISLANDS = ("north", "south")
 COLUMNS = ("age", "dose", "weight", "stay")
+SCHEMA = [{"name": name, "kind": "number", "low": -12.0, "high": 12.0} for name in COLUMNS]
+PLAYED = {"provider": ("owner",), "server": ("curator",)}
 NAME = "<b>bold</b><script>document.title='broken'</script>"
 
 
@@ -43,10 +45,8 @@ def write_tables(folder: Path, rows: int = 1500) -> None:
 
 def studies(machine: OneMachine) -> dict[str, Study]:
     """One of each analysis; what each site may see is released to it."""
-    pca = study_of(
-        machine, ISLANDS, name=NAME,
-        release=dict.fromkeys(("components", "explained_variance", "n_samples"), ("provider",)),
-    )  # fmt: skip
+    outputs = ("components", "explained_variance", "n_samples", "ellipses")
+    pca = study_of(machine, ISLANDS, name=NAME, release=dict.fromkeys(outputs, ("provider",)))
     pca = structs.replace(pca, version=None)  # each protocol fills in its own
     learned = {"model": ("provider", "consumer"), "fit": ("consumer",), "n_samples": ("provider", "consumer")}
     regression = structs.replace(
@@ -57,17 +57,25 @@ def studies(machine: OneMachine) -> dict[str, Study]:
         pca, name="kinds of patients", protocol="kmeans", analysis="clusters", release=learned,
         parameters={"columns": COLUMNS, "n_clusters": 7, "max_iter": 300, "tol": 0.0},
     )  # fmt: skip
-    return {"pca": resolve(pca), "regression": resolve(regression), "clusters": resolve(clusters)}
+    synthesis = structs.replace(
+        pca, name="made-up patients", protocol="ppca-synthesis", analysis="synthesis",
+        parties=tuple(structs.replace(p, roles=PLAYED[p.roles[0]]) for p in pca.parties),
+        release={"model": ("owner", "curator")},
+        parameters={"epsilon": 1.0, "delta": 1e-7, "bins": 6, "outside": "clip", "schema": SCHEMA},
+    )  # fmt: skip
+    made = {"pca": pca, "regression": regression, "clusters": clusters, "synthesis": synthesis}
+    return {analysis: resolve(study) for analysis, study in made.items()}
 
 
 @contextmanager
 def at_the_north(folder: Path) -> Iterator[tuple[OneMachine, Address, Watched]]:
     """A hub with two sites, and the dashboard of one in a browser."""
-    with sites(folder) as machine, office(machine), browser() as chromium:
+    with sites(folder, identity="patients") as machine, office(machine), browser() as chromium:
         write_tables(folder)
-        with Ledger.create(machine.sites["north"].ledger) as book:
-            book.set_budget("patients", 2.0, 1e-6)
-            book.set_budget("staff <i>north</i>", 1.0, 0.0)
+        for name in ISLANDS:
+            with Ledger.create(machine.sites[name].ledger) as book:
+                book.set_budget("patients", 2.0, 1e-6)
+                book.set_budget("staff <i>north</i>", 1.0, 0.0)
         with dashboard(machine.sites["north"]) as address:
             yield machine, address, Watched(chromium, folder / "pictures")
 
@@ -76,7 +84,7 @@ def test_studies_are_read_decided_watched_and_looked_at(tmp_path: Path) -> None:
     with at_the_north(tmp_path) as (machine, address, watched):
         page = watched.open(address.url)
         page.get_by_text("Nothing waits.").wait_for()
-        page.wait_for_function("document.documentElement.dataset.live === 'yes'")
+        marked(page, "live")
         for analysis, study in studies(machine).items():
             run = submit.submit(machine.sites[OFFICE], study, f"a <i>reason</i> for {analysis}").name
             _read_and_approve(machine, watched, page, run, study)
@@ -133,12 +141,16 @@ def _look_at_the_report(watched: Watched, page: Any, run: str, analysis: str) ->
         figures = report.locator("figure")
         assert figures.count() >= (4 if analysis == "pca" else 3)
         if report.locator("script.item").count():
-            report.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+            marked(report, "ready")
         for place in range(figures.count()):
             shown = figures.nth(place).locator(".live:visible, .still:visible").first
             shown.scroll_into_view_if_needed()
             assert is_drawn(shown), f"{analysis}: figure {place}"
-        assert "(provider)" in report.locator("#summary").inner_text()
+        assert (
+            f"({'owner' if analysis == 'synthesis' else 'provider'})"
+            in report.locator("#summary").inner_text()
+        )
+        assert {"pca": "ellipses", "synthesis": "dependence"}.get(analysis, "") in report.content()
         watched.shoot(report, f"report-{analysis}{'-own' if 'own' in link else ''}")
         watched.accessible(report)
         report.close()

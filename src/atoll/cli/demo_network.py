@@ -64,7 +64,7 @@ def _set_up(
 
     for name in (*hospitals, SUBMITTER):
         machine.add_site(name)
-    study = _pinned(file.study, machine)
+    study = pinned(file.study, machine)
     if screen:
         screen.print("[bold]A hub and three hospitals, each a process of its own on this machine.[/]")
         screen.print("Every party has keys; the study names their fingerprints, which people compare:\n")
@@ -79,7 +79,7 @@ def _set_up(
     return study
 
 
-def _pinned(study: Study, machine: OneMachine) -> Study:
+def pinned(study: Study, machine: OneMachine) -> Study:
     """The study with everybody's key; the university plays what no hospital plays."""
     import msgspec
 

@@ -25,6 +25,24 @@ class Choice(NamedTuple):
     first: str
 
 
+class Outline(NamedTuple):
+    """An ellipse around most of a group's points, along any two of the columns that a reader may choose."""
+
+    name: str
+    colour: str
+    mean: npt.NDArray[Any]
+    deviation: npt.NDArray[Any]
+    correlation: npt.NDArray[Any]
+
+
+class Line(NamedTuple):
+    """A line over bars, by the same fields."""
+
+    name: str
+    columns: Mapping[str, npt.NDArray[Any]]
+    dashed: bool = False
+
+
 class Points(NamedTuple):
     """Points (or bars) that a reader may zoom into, hover over, and see along other columns.
 
@@ -43,6 +61,9 @@ class Points(NamedTuple):
     """Lines from the origin to every point: variables rather than records."""
     circle: bool = False
     """A circle of radius one, and equal axes."""
+    outlines: Sequence[Outline] = ()
+    written: str = ""
+    """The field whose words stand beside the points, of which there are few."""
 
 
 class Bars(NamedTuple):
@@ -52,9 +73,11 @@ class Bars(NamedTuple):
     columns: Mapping[str, npt.NDArray[Any]]
     titles: Mapping[str, str]
     choices: Sequence[Choice]
-    line: Mapping[str, npt.NDArray[Any]]
-    """A line over the bars, by the same fields; may be empty."""
-    line_name: str = ""
+    lines: Sequence[Line] = ()
+    across: str = ""
+    """What the bars are, in a word or two."""
+    name: str = ""
+    """What their height is, where lines need telling from it."""
     percent: bool = False
 
 

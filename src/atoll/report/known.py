@@ -29,10 +29,21 @@ def also_known(review: Review, output: OutputReview) -> list[str]:
     ]
 
 
+def released_to(review: Review, output: OutputReview) -> list[str]:
+    """A line for each role: "every provider", "university (consumer)"."""
+    by_role: dict[str, list[str]] = {}
+    for address in output.released_to:
+        party, _, role = address.rpartition("/")
+        by_role.setdefault(role, []).append(party)
+    return [_those(review, role, parties) for role, parties in by_role.items()]
+
+
 def _those(review: Review, role: str, parties: Sequence[str]) -> str:
     playing = next(one.parties for one in review.roles if one.role == role)
     if len(parties) == len(playing) > 1:
         return f"every {role}"
+    if list(parties) == [role]:
+        return role
     return f"{listing(list(parties))} ({role})"
 
 

@@ -110,7 +110,7 @@ def centres_figure(centres: Matrix, names: Sequence[str], counts: Sequence[int],
         f" (the {len(shown)} of {len(names)} columns that differ most)" if len(shown) < len(names) else ""
     )
     with mpl.rc_context(plots.STYLE):
-        figure, axes = plots.canvas(2.6 + 0.9 * len(centres), 1.6 + 0.26 * len(shown))
+        figure, axes = plots.canvas(3.4 + 0.9 * len(centres), max(3.4, 1.6 + 0.26 * len(shown)))
         limit = float(np.abs(relative[:, shown]).max(initial=1.0))
         drawn = axes.imshow(relative[:, shown].T, cmap="PuOr", vmin=-limit, vmax=limit, aspect="auto")
         axes.set_yticks(range(len(shown)), [plots.shortened(str(names[i])) for i in shown])
@@ -120,7 +120,7 @@ def centres_figure(centres: Matrix, names: Sequence[str], counts: Sequence[int],
         axes.set_xticks(range(len(centres)), ticks)
         axes.set(title=title + left_out, xlabel="cluster")
         axes.grid(visible=False)
-        figure.colorbar(drawn, ax=axes, label="below / above the mean of centres")
+        figure.colorbar(drawn, ax=axes, label="deviations from the mean centre")
         return figure
 
 

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
 from atoll.report import plots
+from atoll.report.charts import Outline
 from atoll.report.plots import COLOURS, Matrix, Picture
 
 NAMED_COLUMNS = 25
@@ -40,17 +41,20 @@ def biplot_figure(
     colours = plots.island_colours(list(scores))
     with mpl.rc_context(plots.STYLE):
         figure, axes = plots.canvas(7.6, 6.0)
-        for island, rows in scores.items():
+        many = sum(map(len, scores.values())) > MANY
+        if many:
+            _density(axes, scores, "Greys")
+        for island, rows in ({} if many else scores).items():
             size = plots.marker_size(sum(map(len, scores.values())), letters=False)
-            drawn = axes.scatter(
+            axes.scatter(
                 rows[:, 0], rows[:, 1], s=size, color=colours[island], alpha=0.45, lw=0, label=island
             )
-            drawn.set_rasterized(len(rows) > MANY)  # else a page holds every point once more
         named = _largest(np.hypot(*weights[:, :2].T), 12)
         _arrows(axes, weights[:, :2] * scale, names, named)
         axes.set(title=f"{title}\narrows: entries of the components x {scale:.3g}")
         _label(axes, shares)
-        figure.legend(loc="outside right upper", title="island")
+        if not many:
+            figure.legend(loc="outside right upper", title="island")
         return figure
 
 
@@ -84,17 +88,56 @@ def contributions_figure(
 
 def density_figure(scores: Mapping[str, Matrix], title: str, shares: Matrix | None) -> Picture:
     """Very many records on the first two components: how many there are at each place."""
-    points = np.concatenate([rows[:, :2] for rows in scores.values()])
     with mpl.rc_context(plots.STYLE):
         figure, axes = plots.canvas(7.6, 5.2)
-        drawn = axes.hexbin(
-            points[:, 0], points[:, 1], gridsize=70, bins="log", mincnt=1, cmap="viridis", lw=0.1
-        )
-        drawn.set_rasterized(True)
+        drawn = _density(axes, scores, "viridis")
         figure.colorbar(drawn, ax=axes, label="records at this place")
         axes.set(title=title)
         _label(axes, shares)
         return figure
+
+
+REACH = float(np.sqrt(-2.0 * np.log(0.05)))
+"""Deviations within which 95 percent of a normal distribution in the plane lie."""
+
+
+def outline(told: Outline, i: int, j: int) -> tuple[Matrix, Matrix]:
+    """The ellipse along components i and j."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 73)
+    r = 1.0 if i == j else float(told.correlation[i, j])
+    x, y = np.cos(angle), r * np.cos(angle) + np.sqrt(max(0.0, 1.0 - r * r)) * np.sin(angle)
+    return told.mean[i] + REACH * told.deviation[i] * x, told.mean[j] + REACH * told.deviation[j] * y
+
+
+def ellipses_figure(
+    outlines: Sequence[Outline], scores: Mapping[str, Matrix], title: str, shares: Matrix | None
+) -> Picture:
+    """Where islands lie on the first two components, with the records that may be shown."""
+    known = {one.name: one.colour for one in outlines}
+    with mpl.rc_context(plots.STYLE):
+        figure, axes = plots.canvas(7.6, 5.2)
+        size = plots.marker_size(sum(map(len, scores.values())), letters=False)
+        for island, rows in scores.items():
+            drawn = axes.scatter(
+                rows[:, 0], rows[:, 1], s=size, color=known.get(island, plots.QUIET), alpha=0.4, lw=0
+            )
+            drawn.set_rasterized(len(rows) > MANY)
+        for one in outlines:
+            axes.plot(*outline(one, 0, 1), color=one.colour, lw=1.6, label=plots.shortened(one.name))
+            axes.plot(one.mean[0], one.mean[1], color=one.colour, marker="P", ms=8, mec="white", mew=0.8)
+        axes.set(title=title)
+        _label(axes, shares)
+        if len(outlines) <= plots.NAMED_ISLANDS:
+            figure.legend(loc="outside right upper", title="island", ncols=1 + (len(outlines) - 1) // 20)
+        return figure
+
+
+def _density(axes: Axes, scores: Mapping[str, Matrix], colours: str) -> Any:
+    """How many records are where; as dots, else a page would hold every cell as a shape."""
+    points = np.concatenate([rows[:, :2] for rows in scores.values()])
+    drawn = axes.hexbin(*points.T, gridsize=60, bins="log", mincnt=1, cmap=colours, lw=0.1)
+    drawn.set_rasterized(True)
+    return drawn
 
 
 def _arrows(axes: Axes, ends: Matrix, names: Sequence[str], named: npt.NDArray[np.int64]) -> None:

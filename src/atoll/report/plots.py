@@ -74,14 +74,19 @@ def scree(explained_variance: Matrix, total_variance: float, title: str) -> byte
     return _png(scree_figure(explained_variance, total_variance, title))
 
 
-def scree_figure(explained_variance: Matrix, total_variance: float, title: str) -> Picture:
-    """Each component's share of the variance, and the share of all up to it."""
+def scree_figure(
+    explained_variance: Matrix, total_variance: float, title: str, by_chance: Matrix | None = None
+) -> Picture:
+    """Each component's share of the variance, and the share of all up to it; ``by_chance``: shares to compare
+    with."""
     shares = np.asarray(explained_variance) / (total_variance or 1.0)
     numbers = np.arange(1, len(shares) + 1)
     with mpl.rc_context(STYLE):
         figure, axes = canvas(6.4, 4.0)
         axes.bar(numbers, shares, width=0.62, color=COLOURS[0], label="each component")
         axes.plot(numbers, np.cumsum(shares), color=COLOURS[5], marker="o", ms=4.5, label="all up to it")
+        if by_chance is not None:
+            axes.plot(numbers, by_chance, color=INK, ls="--", lw=1.2, label="broken stick")
         if len(shares) <= 12:
             _label_shares(axes, numbers, shares)
         axes.set(title=title, xlabel="Principal component", ylabel="Share of the variance", ylim=(0, 1.06))
@@ -153,7 +158,7 @@ def loadings_figure(
     k, rows = min(len(components), SHOWN_COMPONENTS), min(len(names), SHOWN_COLUMNS)
     left_out = f" (the largest {rows} of {len(names)} columns)" if rows < len(names) else ""
     with mpl.rc_context(STYLE):
-        figure = _figure(1.2 + 3.2 * k, 1.3 + 0.24 * rows)
+        figure = sheet(1.2 + 3.2 * k, 1.3 + 0.24 * rows)
         figure.suptitle(title + left_out, x=0.02, ha="left", weight="bold")
         side_by_side = figure.subplots(1, k, squeeze=False, subplot_kw={"axes_class": Drawn})
         for axes, number in zip(side_by_side[0], range(k), strict=True):
@@ -313,12 +318,14 @@ def axis_title(name: str, shares: Matrix | None, index: int) -> str:
     return f"{name} ({shares[index]:.1%} of the variance)"
 
 
-def _figure(width: float, height: float) -> Picture:
+def sheet(width: float, height: float) -> Picture:
+    """An empty figure."""
     return Picture(figsize=(width, height), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.1))
 
 
 def canvas(width: float, height: float) -> tuple[Picture, Axes]:
-    figure = _figure(width, height)
+    """A figure with one pair of axes, sizes in inches."""
+    figure = sheet(width, height)
     return figure, figure.add_subplot(axes_class=Drawn)
 
 

@@ -20,8 +20,17 @@ from atoll import randomness
 from atoll.data.island import Island
 from atoll.errors import DataError, ParameterError
 from atoll.lazy import lazy
-from atoll.protocols.synthesis.schema import Column, cells_of, encode, levels_of, sizes_of
-from atoll.report.plots import COLOURS, STYLE
+from atoll.protocols.synthesis.schema import Column, encode, sizes_of
+from atoll.report.plots import Matrix
+from atoll.report.synthesis_plots import (
+    Rows,
+    cell_shares,
+    closest_figure,
+    dependence_figure,
+    margins_figure,
+    strength,
+    two_way,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,15 +38,11 @@ else:
     pd = lazy("pandas")
 
 Codes = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _ROWS_COMPARED = 2000
 """Rows of each kind whose nearest synthetic row is looked for."""
 _ROWS_NEAR = 5000
-_PANELS = 12
 _LEAST_ROWS = 20
-_NAMED = 5
-"""Cells of a column that are named below their bars; of more, every so many."""
 
 
 class Comparison(NamedTuple):
@@ -47,10 +52,10 @@ class Comparison(NamedTuple):
     pairs: pd.DataFrame
     utility: dict[str, float]
     closeness: dict[str, float]
-    shares: dict[str, tuple[Floats, Floats]]
-    cells: dict[str, tuple[str, ...]]
-    """What each cell of each column is: a level, or where a number's cell begins."""
-    nearest: tuple[Floats, Floats] | None
+    kinds: tuple[Rows, ...]
+    schema: tuple[Column, ...]
+    bins: int
+    nearest: tuple[Matrix, Matrix] | None
     """The share of columns in which used rows, and rows of the hold-out, differ from the closest row."""
 
     def __repr__(self) -> str:
@@ -63,11 +68,14 @@ class Comparison(NamedTuple):
 
     def figures(self) -> dict[str, Figure]:
         """Margins column by column, dependence pair by pair, and how close the closest rows are."""
-        with mpl.rc_context(STYLE):
-            found = {"margins": _margins_figure(self), "dependence": _dependence_figure(self)}
-            if self.nearest is not None:
-                found["closest rows"] = _closest_figure(*self.nearest)
-            return found
+        told = (self.kinds, self.schema, self.bins)
+        found = {
+            "margins": margins_figure(*told, "Columns one by one"),
+            "dependence": dependence_figure(*told, "Columns two by two"),
+        }
+        if self.nearest is not None:
+            found["closest rows"] = closest_figure(*self.nearest)
+        return found
 
     def save(self, path: str | Path) -> Path:
         """One HTML page that loads nothing from anywhere. It shows exact figures of the owner's rows."""
@@ -90,23 +98,17 @@ def compare(
     own, drawn = _codes(real, schema, bins, "real"), _codes(synthetic, schema, bins, "synthetic")
     other = None if holdout is None else _codes(holdout, schema, bins, "holdout")
     names = [column.name for column in schema]
-    shares = {
-        name: (_shares(own[:, a], sizes[a]), _shares(drawn[:, a], sizes[a])) for a, name in enumerate(names)
-    }
-    distances = [0.5 * float(np.abs(one - two).sum()) for one, two in shares.values()]
+    distances = [
+        0.5 * float(np.abs(cell_shares(own[:, a], sizes[a]) - cell_shares(drawn[:, a], sizes[a])).sum())
+        for a in range(len(names))
+    ]
     margins = pd.DataFrame({"column": names, "distance": distances})
     utility = {} if target is None else _utility(own, drawn, other, sizes, _place(names, target))
     nearest = None if other is None else _closest(own, drawn, other)
     closeness = {} if nearest is None else _closeness(*nearest)
-    cells = {column.name: _cells(column, bins) for column in schema}
+    kinds = (Rows("real rows", own), Rows("synthetic rows", drawn))
     pairs = _pairs(own, drawn, sizes, names)
-    return Comparison(margins, pairs, utility, closeness, shares, cells, nearest)
-
-
-def _cells(column: Column, bins: int) -> tuple[str, ...]:
-    if column.is_number:
-        return tuple(f"{start:g}" for start in cells_of(column, bins).starts[:-1])
-    return levels_of(column)
+    return Comparison(margins, pairs, utility, closeness, kinds, schema, bins, nearest)
 
 
 def _codes(rows: Any, schema: tuple[Column, ...], bins: int, name: str) -> Codes:
@@ -116,10 +118,6 @@ def _codes(rows: Any, schema: tuple[Column, ...], bins: int, name: str) -> Codes
             f"{name}: {island.n_rows} rows are too few to compare", hint=f"at least {_LEAST_ROWS}"
         )
     return encode(island, schema, bins, "clip")
-
-
-def _shares(codes: Codes, size: int) -> Floats:
-    return np.bincount(codes, minlength=size) / len(codes)
 
 
 def _place(names: list[str], target: str) -> int:
@@ -132,22 +130,10 @@ def _pairs(own: Codes, drawn: Codes, sizes: tuple[int, ...], names: list[str]) -
     rows = []
     for a in range(len(sizes)):
         for b in range(a + 1, len(sizes)):
-            tables = [
-                _shares(t[:, a] * sizes[b] + t[:, b], sizes[a] * sizes[b]).reshape(sizes[a], sizes[b])
-                for t in (own, drawn)
-            ]
+            tables = [two_way(t, a, b, sizes) for t in (own, drawn)]
             distance = 0.5 * float(np.abs(tables[0] - tables[1]).sum())
-            rows.append((names[a], names[b], distance, _strength(tables[0]), _strength(tables[1])))
+            rows.append((names[a], names[b], distance, strength(tables[0]), strength(tables[1])))
     return pd.DataFrame(rows, columns=["column", "with", "distance", "real", "synthetic"])
-
-
-def _strength(table: Floats) -> float:
-    """Cramér's V: 0 where columns are independent, 1 where one says the other."""
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        squared = np.nansum(np.where(expected > 0, (table - expected) ** 2 / expected, 0.0))
-    free = min((table.sum(axis=0) > 0).sum(), (table.sum(axis=1) > 0).sum()) - 1
-    return float(np.sqrt(squared / free)) if free > 0 else 0.0
 
 
 def _utility(
@@ -173,7 +159,7 @@ def _utility(
     return found | {"always the most frequent class": float((test[:, at] == most).mean())}
 
 
-def _closest(own: Codes, drawn: Codes, other: Codes) -> tuple[Floats, Floats]:
+def _closest(own: Codes, drawn: Codes, other: Codes) -> tuple[Matrix, Matrix]:
     """How far used rows, and rows that were not used, are from the closest synthetic row."""
     rng = randomness.public(0)
     near = drawn[rng.permutation(len(drawn))[:_ROWS_NEAR]]
@@ -183,7 +169,7 @@ def _closest(own: Codes, drawn: Codes, other: Codes) -> tuple[Floats, Floats]:
     return used, unused
 
 
-def _closeness(used: Floats, unused: Floats) -> dict[str, float]:
+def _closeness(used: Matrix, unused: Matrix) -> dict[str, float]:
     """Whether synthetic rows lie closer to rows that were used than to rows that were not."""
     # The chance that of a used and an unused row the used one is closer; ties count half.
     ranks = np.searchsorted(np.sort(unused), used, side="left") + np.searchsorted(
@@ -198,7 +184,7 @@ def _closeness(used: Floats, unused: Floats) -> dict[str, float]:
     }
 
 
-def _nearest(rows: Codes, among: Codes) -> Floats:
+def _nearest(rows: Codes, among: Codes) -> Matrix:
     """The share of columns in which each row differs from the closest of the others."""
     found = np.full(len(rows), np.inf)
     for start in range(0, len(rows), 100):
@@ -208,53 +194,6 @@ def _nearest(rows: Codes, among: Codes) -> Floats:
 
 
 # ---- pictures and the page ----
-
-
-def _margins_figure(found: Comparison) -> Figure:
-    shown = list(found.shares)[:_PANELS]
-    rows = -(-len(shown) // 4)
-    figure = Figure(figsize=(11, 2.1 * rows + 0.6), layout="constrained")
-    for place, name in enumerate(shown):
-        axes = figure.add_subplot(rows, 4, place + 1)
-        real, synthetic = found.shares[name]
-        at = np.arange(len(real))
-        axes.bar(at - 0.2, real, 0.4, color=COLOURS[0], label="real")
-        axes.bar(at + 0.2, synthetic, 0.4, color=COLOURS[1], label="synthetic")
-        axes.set_title(name.replace("$", r"\$"), fontsize=9)
-        shown_cells = range(0, len(real), -(-len(real) // _NAMED))
-        axes.set_xticks(shown_cells, [_short(found.cells[name][i]) for i in shown_cells])
-        axes.tick_params(labelsize=8)
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure
-
-
-def _short(cell: str) -> str:
-    return (cell if len(cell) <= 8 else f"{cell[:7]}…").replace("$", r"\$")
-
-
-def _closest_figure(used: Floats, unused: Floats) -> Figure:
-    figure = Figure(figsize=(4.6, 3.2), layout="constrained")
-    axes = figure.subplots()
-    places = np.unique(np.round(np.concatenate([used, unused]), 6))
-    width = 0.4 * float(np.diff(places).min()) if len(places) > 1 else 0.05
-    for side, rows, name in ((-0.5, used, "rows that were used"), (0.5, unused, "hold-out")):
-        shares = [float(np.isclose(rows, place).mean()) for place in places]
-        axes.bar(places + side * width, shares, width, color=COLOURS[0 if side < 0 else 1], label=name)
-    axes.set(xlabel="columns in which the closest synthetic row differs (share)", ylabel="share of rows")
-    axes.legend(frameon=False)
-    return figure
-
-
-def _dependence_figure(found: Comparison) -> Figure:
-    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
-    axes = figure.subplots()
-    top = max(0.1, 1.05 * float(found.pairs[["real", "synthetic"]].to_numpy().max(initial=0.0)))
-    axes.plot([0, top], [0, top], color="#999999", linewidth=1)
-    axes.scatter(found.pairs["real"], found.pairs["synthetic"], s=18, color=COLOURS[0])
-    axes.set(
-        xlim=(0, top), ylim=(0, top), xlabel="Cramér's V, real rows", ylabel="Cramér's V, synthetic rows"
-    )
-    return figure
 
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}

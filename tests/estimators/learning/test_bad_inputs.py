@@ -1,4 +1,4 @@
-"""Tables and targets that no model can be of: each is refused by name, and no number comes out that is none."""
+"""Tables and targets that no model can be of: each is refused by name, and nothing but numbers comes out."""
 
 from __future__ import annotations
 

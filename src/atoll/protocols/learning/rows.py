@@ -84,8 +84,10 @@ class Count(Message, frozen=True):
     islands: tuple[str, ...]
 
 
+MODEL_WORDS = "the model: its coefficients, or the centres of its clusters"
+
 OUTPUTS = {
-    "model": Output(("model",), _EVERYONE, "the model's coefficients"),
+    "model": Output(("model",), _EVERYONE, MODEL_WORDS),
     "fit": Output(
         ("fit",), _EVERYONE, "how well the model fits, in every step, and how sure its numbers are"
     ),
@@ -375,7 +377,7 @@ def _learns(kind: Kind, study: Study) -> list[Disclosure]:
         ),
     ]
     for output, kind_of, words in (
-        ("model", Model, "the model's coefficients"),
+        ("model", Model, MODEL_WORDS),
         ("fit", Fit, "how well the model fits, in every step, and how sure its numbers are"),
         (
             "n_samples",

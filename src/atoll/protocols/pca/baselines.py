@@ -28,7 +28,7 @@ from atoll.protocols.booking import Booking
 from atoll.protocols.own import Own
 from atoll.protocols.pca import released
 from atoll.protocols.pca.decompose import Decomposition, decompose, standard_scale
-from atoll.protocols.pca.pppca.protocol import PPPCAParameters, check
+from atoll.protocols.pca.pppca.parameters import PPPCAParameters, check
 from atoll.protocols.pca.released import (
     CONSUMER,
     MODEL_VALUES,

@@ -22,7 +22,7 @@ PROVIDER, SERVER, CONSUMER = "provider", "server", "consumer"
 
 
 class Model(Message, frozen=True):
-    """Server -> consumer: what projects new rows."""
+    """Server -> consumer: components, mean and divisors, which project new rows."""
 
     components: np.ndarray[Any, Any]
     mean: np.ndarray[Any, Any] | None
@@ -42,14 +42,14 @@ class Variances(Message, frozen=True):
 
 
 class SampleCount(Message, frozen=True):
-    """Server -> consumer: n, and the islands whose rows these are."""
+    """Server -> consumer: the number of rows n, and the islands whose rows these are."""
 
     n_samples: int
     islands: tuple[str, ...]
 
 
 class Projection(Message, frozen=True):
-    """Provider -> consumer: X'_i, with labels and row ids where the study names them."""
+    """Provider -> consumer: the projections X'_i of its rows; labels and row ids where the study says."""
 
     scores: np.ndarray[Any, Any]
     labels: np.ndarray[Any, Any] | None

@@ -86,6 +86,15 @@ def levels_of(column: Column) -> tuple[str, ...]:
     return BOOLEAN if column.kind == "boolean" else column.levels
 
 
+def cell_names(column: Column, bins: int) -> Sequence[str]:
+    """A column's cells in words."""
+    if not column.is_number:
+        return levels_of(column)
+    cells = cells_of(column, bins)
+    last = cells.starts[1:] - 1 if cells.whole else cells.starts[1:]
+    return [f"{low:g} to {high:g}" for low, high in zip(cells.starts[:-1], last, strict=True)]
+
+
 # ---- what a study may say ----
 
 

@@ -7,7 +7,7 @@
 - :mod:`learning_charts`: charts of coefficients, classes and clusters
 - :mod:`learning`: regressions, classifiers and clusters
 - :mod:`description`: a joint "Table 1"
-- :mod:`synthesis`: synthetic data
+- :mod:`synthesis_charts`: charts of synthetic rows; :mod:`synthesis`: synthetic data
 - :mod:`alignment_charts`: the chart of an alignment; :mod:`alignment`: rows that all islands have
 
 A package brings a renderer as an entry point of ``atoll.analyses``, named for its analysis.

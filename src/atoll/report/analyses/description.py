@@ -89,7 +89,7 @@ def _numbers(told: Any) -> Table:
         median = told["quantiles"].get(name, [None] * len(QUANTILES))[QUANTILES.index(0.5)]
         values = (float(told["mean"][i]), float(told["std"][i]), np.nan if median is None else median)
         counts = (int(told["count"][i]), int(told["missing"][i]))
-        rows.append((name, *counts, *("" if np.isnan(v) else f"{v:.5g}" for v in values)))
+        rows.append((name, *counts, *(LEFT_OUT if np.isnan(v) else f"{v:.5g}" for v in values)))
     return Table("numbers", "Numbers", forms, rows)
 
 

@@ -132,6 +132,13 @@ class Classification(_Learned):
         rows = [(name, *map(float, weights[:, i])) for i, name in enumerate(model["names"])]
         return [Table("weights", "Weights", columns, rows)]
 
+    def summary(self, result: Result) -> str:
+        if "n_samples" not in result or "model" not in result:
+            return super().summary(result)
+        classes, terms = len(result["model"]["classes"]), len(result["model"]["names"])
+        n = int(result["n_samples"])
+        return f"A classifier of {classes} classes with {terms} weights each, from {n:,} rows."
+
     def frames(self, result: Result) -> dict[str, pd.DataFrame]:
         if "model" not in result:
             return {}

@@ -140,7 +140,10 @@ def _clusters(result: Result) -> list[Chart]:
         counts,
         f"{shortened(result.study.name)}: centres of clusters",
     )
-    words = "Each tile is a cluster's centre in one column: how far below or above the mean of all centres."
+    words = (
+        "Each tile is a cluster's centre in one column: how far below or above the mean of all centres, in "
+        "standard deviations of the centres." + (" n: rows of all islands in the cluster." if counts else "")
+    )
     return [Chart("centres", "Clusters", words, draw)]
 
 

@@ -74,7 +74,8 @@ class PCA(Analysis):
 
     def long_tables(self, result: Result) -> list[Table]:
         variables = pca_tables.variables_of(result)
-        return [] if variables is None else pca_tables.long_tables(variables)
+        found = [] if variables is None else pca_tables.long_tables(variables)
+        return found + ([pca_tables.islands_table(result["ellipses"])] if "ellipses" in result else [])
 
     def missing(self, result: Result) -> list[str]:
         variables = pca_tables.variables_of(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from atoll.report.analyses.pca_tables import (
     suggestion_words,
     variables_of,
 )
-from atoll.report.charts import Bars, Chart, Choice, Points
+from atoll.report.charts import Bars, Chart, Choice, Line, Outline, Points
 
 if TYPE_CHECKING:
     from atoll.data.island import Island
@@ -27,6 +27,8 @@ MOST_COMPONENTS = 5
 """Scores are shown along as many components."""
 MOST_HOVERED = 20_000
 """More points than these have no words beside the pointer."""
+WRITTEN = 15
+"""More columns than these have no names beside their arrows, but where the pointer is."""
 
 
 def charts_of(result: Result, own: Island | None, noise: str = "") -> list[Chart]:
@@ -38,6 +40,8 @@ def charts_of(result: Result, own: Island | None, noise: str = "") -> list[Chart
     scores, whose = _scores(result, own)
     if scores:
         charts.append(_projection(result, scores, whose, title, shares))
+    if "ellipses" in result:
+        charts += _ellipses(result["ellipses"], scores, whose, title, shares)
     if variables is not None:
         several = variables.weights.shape[1] > 1
         if scores and several:
@@ -68,22 +72,28 @@ def _pairs(fields: list[str]) -> list[Choice]:
 
 def _scree(spectrum: Spectrum, title: str) -> Chart:
     k = len(spectrum.shares)
-    line = {"share": np.cumsum(spectrum.shares)}
-    names = [f"PC{i + 1}" for i in range(k)]
+    by_chance = None if spectrum.columns is None else broken_stick(spectrum.columns, k)
+    lines = [Line("all up to it", {"share": np.cumsum(spectrum.shares)})]
+    if by_chance is not None:
+        lines.append(Line("broken stick", {"share": by_chance}, dashed=True))
     live = Bars(
-        names, {"share": spectrum.shares}, {"share": "Share of the variance"}, (), line, "all up to it", True
+        [f"PC{i + 1}" for i in range(k)],
+        {"share": spectrum.shares},
+        {"share": "Share of the variance"},
+        (),
+        lines,
+        "Principal component",
+        "each component",
+        percent=True,
     )
-    expected = ""
-    if spectrum.columns is not None:
-        first = broken_stick(spectrum.columns, k)
-        expected = f" A broken stick's largest piece would have {first[0]:.1%}."
+    words = "Bars: the share of the whole variance that a component has. Line: all components up to it. "
     return Chart(
         "scree",
         "How much each component explains",
-        "Bars: the share of the whole variance that a component has. Line: all components up to it. "
-        + suggestion_words(spectrum)
-        + expected,
-        lambda: plots.scree_figure(spectrum.variance, spectrum.total, title.format("explained variance")),
+        words + suggestion_words(spectrum),
+        lambda: plots.scree_figure(
+            spectrum.variance, spectrum.total, title.format("explained variance"), by_chance
+        ),
         live,
     )
 
@@ -113,6 +123,45 @@ def _projection(
     return Chart(
         "projections", "Records along the components", f"{words}{many}", draw, _points(scores, labels, shares)
     )
+
+
+def _ellipses(
+    found: Mapping[str, Any], scores: Mapping[str, Matrix], whose: str, title: str, shares: Matrix | None
+) -> list[Chart]:
+    """Islands side by side; along a single component there is nothing to draw, and the table says it."""
+    k = min(len(one["mean"]) for one in found.values())
+    if k < 2:
+        return []
+    colours = plots.island_colours(list(found))
+    outlines = [
+        Outline(island, colours[island], one["mean"], one["deviation"], one["correlation"])
+        for island, one in found.items()
+    ]
+    points = {"released": " Points are the records that the study releases.", "own": " Points are your own."}
+    words = (
+        "Each line is the ellipse of an island, and the cross its centre: if its records lay as a normal "
+        "distribution does, 95 percent of them would be inside. Every island computed, rounded and released "
+        "its own; no record of another island is in this picture." + points.get(whose, "")
+    )
+    titles = _axes(k, shares)
+    shown = {island: rows[:, :k] for island, rows in scores.items() if len(rows) <= MOST_HOVERED}
+    live = (
+        _points(shown, None, shares) if shown else Points({}, titles, None, (), (), _pairs(list(titles)), ())
+    )
+    return [
+        Chart(
+            "ellipses",
+            "Islands along the components",
+            words,
+            lambda: pca_plots.ellipses_figure(outlines, shown, title.format("ellipses of islands"), shares),
+            live._replace(outlines=outlines, hover=["island", *titles], colours=_of(colours, shown)),
+        )
+    ]
+
+
+def _of(colours: Mapping[str, str], islands: Iterable[str]) -> list[str]:
+    """Of an island that has points; an owner's own table may be called otherwise than its island."""
+    return [colours.get(island, plots.QUIET) for island in islands]
 
 
 def _points(scores: Mapping[str, Matrix], labels: Any, shares: Matrix | None) -> Points:
@@ -165,6 +214,7 @@ def _circle(variables: Variables, title: str, shares: Matrix | None) -> Chart:
         ["column", *titles],
         arrows=len(variables.names) <= 200,
         circle=True,
+        written="column" if len(variables.names) <= WRITTEN else "",
     )
     return Chart(
         "circle",
@@ -200,8 +250,9 @@ def _contributions(variables: Variables, title: str) -> Chart:
         columns,
         titles,
         (Choice("Component", "y", list(columns), "PC1"),),
-        dict.fromkeys(columns, equal),
-        "if all columns were equal",
+        [Line("if all columns were equal", dict.fromkeys(columns, equal))],
+        "Column",
+        "contribution",
     )
     return Chart(
         "contributions",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,8 @@ def suggestion_words(spectrum: Spectrum) -> str:
         "the broken-stick rule, which keeps leading components whose share is larger than that of a stick "
         "broken at random into as many pieces as there are columns"
     )
+    if k == 0:
+        return f"No component stands out ({rule})."
     if k == len(spectrum.shares) and spectrum.columns is not None and k < spectrum.columns:
         return f"Suggested number of components: {k} or more, all that were computed ({rule})."
     return f"Suggested number of components: {k} ({rule})."
@@ -145,3 +148,14 @@ def long_tables(variables: Variables) -> list[Table]:
 def _by_column(name: str, title: str, names: tuple[str, ...], values: Matrix, heads: list[str]) -> Table:
     rows = [(column, *map(float, row[: len(heads)])) for column, row in zip(names, values, strict=True)]
     return Table(name, title, (Column("column"), *(Column(head, "{:.4g}") for head in heads)), rows)
+
+
+def islands_table(ellipses: Mapping[str, Any]) -> Table:
+    """Where islands lie along the components, and how far they spread, as they released it."""
+    k = min(len(one["mean"]) for one in ellipses.values())
+    heads = [Column(f"{what} PC{i + 1}", "{:.3g}") for i in range(k) for what in ("mean", "deviation")]
+    rows = [
+        (island, *(float(one[what][i]) for i in range(k) for what in ("mean", "deviation")))
+        for island, one in ellipses.items()
+    ]
+    return Table("ellipses", "Ellipses: each island's mean and deviation", (Column("island"), *heads), rows)

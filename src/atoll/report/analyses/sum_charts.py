@@ -39,6 +39,8 @@ def charts_of(result: Result) -> list[Chart]:
     live = None
     if len(total) <= MOST_BARS:
         names = [str(i) for i in range(1, len(total) + 1)]
-        live = Bars(names, {"total": total}, {"total": "total over all islands"}, (), {})
+        live = Bars(
+            names, {"total": total}, {"total": "total over all islands"}, (), across="entry of the vector"
+        )
     words = "Every bar is an entry of the vector that the islands brought, added over all of them."
     return [Chart("total", "The total, entry by entry", words, draw, live)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,19 +10,21 @@ from atoll import randomness
 from atoll.protocols import protocol_of
 from atoll.protocols.synthesis import models
 from atoll.protocols.synthesis.schema import Column as Field
-from atoll.protocols.synthesis.schema import cells_of, levels_of
+from atoll.protocols.synthesis.schema import cell_names
 from atoll.report.analyses.base import Analysis, Column, Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from atoll.data.island import Island
+    from atoll.report.charts import Chart
     from atoll.review.study import Review
     from atoll.runtime.result import Result
 
 _SHOWN = 40
 """More cells than these are not for the eye; their file holds them."""
-_DRAWN_BY_FILE = 0
-"""The seed of the rows that go to a file: the same result, the same file."""
+_SEED = 0
+"""Of the rows that go to a file and into pictures: the same result, the same file."""
 
 
 class Synthesis(Analysis):
@@ -53,12 +54,17 @@ class Synthesis(Analysis):
             return {}
         import pandas as pd
 
-        schema, bins = _schema(result)
-        rows = max(1, round(float(result["model"]["count"])))
-        rng = randomness.public(_DRAWN_BY_FILE)
-        drawn = models.sample(result["model"], schema, bins, rows, {}, rng)
         margins = pd.DataFrame(_margins(result), columns=["column", "cell", "share"])
-        return {"synthetic": pd.DataFrame(drawn), "margins": margins}
+        return {"synthetic": _drawn(result), "margins": margins}
+
+    def charts(self, result: Result, own: Island | None = None) -> list[Chart]:
+        if "model" not in result and "rows" not in result:
+            return []
+        from atoll.data.island import Island
+        from atoll.report.analyses.synthesis_charts import charts_of
+
+        drawn = Island.from_frame(_drawn(result), name="synthetic") if "model" in result else None
+        return charts_of(result, drawn, *_schema(result), own)
 
     def facts(self, result: Result) -> dict[str, Any]:
         if "model" not in result:
@@ -66,6 +72,8 @@ class Synthesis(Analysis):
         return {"rows": round(float(result["model"]["count"])), "model": str(result["model"]["kind"])}
 
     def summary(self, result: Result) -> str:
+        if "rows" in result:
+            return f"{len(result['rows']):,} synthetic rows of {len(_schema(result)[0])} columns."
         if "model" not in result:
             return super().summary(result)
         columns, rows = len(_schema(result)[0]), round(float(result["model"]["count"]))
@@ -97,6 +105,15 @@ def _schema(result: Result) -> tuple[tuple[Field, ...], int]:
     return p.schema, p.bins
 
 
+def _drawn(result: Result) -> pd.DataFrame:
+    """As many rows as there were, from the model; the same result gives the same rows."""
+    import pandas as pd
+
+    schema, bins = _schema(result)
+    rows = max(1, round(float(result["model"]["count"])))
+    return pd.DataFrame(models.sample(result["model"], schema, bins, rows, {}, randomness.public(_SEED)))
+
+
 def _kind(result: Result) -> str:
     said = {
         "maximum-entropy": "the distribution of largest entropy with the released moments",
@@ -109,14 +126,6 @@ def _kind(result: Result) -> str:
 
 def _margins(result: Result) -> list[tuple[str, str, float]]:
     schema, bins = _schema(result)
-    names = [(column.name, cell) for column in schema for cell in _cells(column, bins)]
+    names = [(column.name, cell) for column in schema for cell in cell_names(column, bins)]
     shares = np.asarray(result["model"]["margins"])
     return [(column, cell, float(share)) for (column, cell), share in zip(names, shares, strict=True)]
-
-
-def _cells(column: Field, bins: int) -> Sequence[str]:
-    if not column.is_number:
-        return levels_of(column)
-    cells = cells_of(column, bins)
-    last = cells.starts[1:] - 1 if cells.whole else cells.starts[1:]
-    return [f"{low:g} to {high:g}" for low, high in zip(cells.starts[:-1], last, strict=True)]

@@ -1,7 +1,8 @@
 """Interactive forms of charts: Bokeh draws them, from data that is in the page.
 
 The page's own script chooses what stands on an axis, through ordinary select elements, which keyboards and
-screen readers know. Models are found by their names: ``points``, ``line``, ``x``, ``y``.
+screen readers know. Models are found by their names: ``points``, ``words``, ``line``,
+``outline``, ``x``, ``y``.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool, NumeralTickFo
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
-from atoll.report.charts import Bars, Chart, Points
+from atoll.report.charts import Bars, Chart, Outline, Points
+from atoll.report.pca_plots import outline
 from atoll.report.plots import COLOURS
 
 _TOOLS = "pan,wheel_zoom,box_zoom,reset"
 _MANY = 3_000
 """More points than these are drawn by the graphics processor, where there is one."""
 _SHOWN_BARS = 60
+_NAMED, _NAMED_BELOW = 40, 12
+"""More groups than these have no legend; more than the second, one beside the picture."""
 
 
 def library() -> str:
@@ -63,44 +67,86 @@ def _canvas(**more: Any) -> Any:
 def _points(told: Points) -> Any:
     columns = {name: np.asarray(values) for name, values in told.columns.items()}
     first = {choice.axis: choice.first for choice in told.choices}
-    many = len(next(iter(columns.values()))) > _MANY
+    many = len(next(iter(columns.values()), ())) > _MANY
     how: dict[str, Any] = {}
     if told.circle:
         how = {"sizing_mode": "scale_width", "width": 560, "max_width": 600, "aspect_ratio": 1.0}
-        how |= {"x_range": (-1.1, 1.1), "y_range": (-1.1, 1.1)}
+        how |= {"x_range": (-1.25, 1.25), "y_range": (-1.25, 1.25)}
     made = _canvas(output_backend="webgl" if many else "canvas", **how)
     if told.circle:
-        made.circle(0, 0, radius=1.0, fill_alpha=0.0, line_color="#888888")
+        made.tags = ["equal"]  # the page's script keeps it round
+        made.ellipse(0, 0, 2.0, 2.0, fill_alpha=0.0, line_color="#888888")
     for number, name in enumerate(told.names):
         chosen = slice(None) if told.groups is None else told.groups == number
-        part = {field: values[chosen] for field, values in columns.items()}
-        source = ColumnDataSource(
-            {**part, **({} if told.groups is None else _constant("island", name, part))}
-        )
-        if told.arrows:
-            zeros = np.zeros(len(next(iter(part.values()))))
-            source.data["zero"] = zeros
-            made.segment(
-                "zero", "zero", first["x"], first["y"], source=source, color=told.colours[number], name="line"
-            )
-        made.scatter(
-            first["x"],
-            first["y"],
-            source=source,
-            size=3 if many else 7,
-            color=told.colours[number],
-            line_color=None,
-            alpha=0.25 if many else 0.7,
-            name="points",
-            **({} if told.groups is None or len(told.names) > 40 else {"legend_label": name}),
-        )
+        part: dict[str, Any] = {field: values[chosen] for field, values in columns.items()}
+        if "island" in told.hover:
+            part["island"] = np.array([name] * len(next(iter(part.values()))), dtype=object)
+        source = ColumnDataSource(part)
+        _group(made, told, number, source, first, many)
+    for one in told.outlines:
+        _outline(made, one, first)
     _finish(made, told, first)
     return made
 
 
-def _constant(field: str, name: str, part: dict[str, Any]) -> dict[str, list[str]]:
-    return (
-        {field: [name] * len(next(iter(part.values())))} if len(next(iter(part.values()))) <= 20_000 else {}
+def _group(made: Any, told: Points, number: int, source: Any, first: dict[str, str], many: bool) -> None:
+    """The points of one group, with lines from the origin and words beside them where that was asked for."""
+    colour, x, y = told.colours[number], first["x"], first["y"]
+    if told.arrows:
+        source.data["zero"] = np.zeros(len(source.data[x]))
+        made.segment("zero", "zero", x, y, source=source, color=colour, name="line")
+    named = told.groups is not None and not told.outlines and len(told.names) <= _NAMED
+    made.scatter(
+        x,
+        y,
+        source=source,
+        size=3 if many else 7,
+        color=colour,
+        line_color=None,
+        alpha=0.25 if many else 0.7,
+        name="points",
+        **({"legend_label": told.names[number]} if named else {}),
+    )
+    if told.written:
+        made.text(
+            x,
+            y,
+            text=told.written,
+            source=source,
+            x_offset=6,
+            y_offset=-3,
+            text_font_size="12px",
+            name="words",
+        )
+
+
+def _outline(made: Any, one: Outline, first: dict[str, str]) -> None:
+    """An island's ellipse along every two components; the page's script finds ``y|x``, the height over x."""
+    fields = [f"PC{i + 1}" for i in range(len(one.mean))]
+    data: dict[str, Any] = {}
+    for i, x in enumerate(fields):
+        for j, y in enumerate(fields):
+            data[x], data[f"{y}|{x}"] = outline(one, i, j)
+    source = ColumnDataSource({name: values.astype(np.float32) for name, values in data.items()})
+    made.line(
+        first["x"],
+        f"{first['y']}|{first['x']}",
+        source=source,
+        color=one.colour,
+        line_width=2,
+        name="outline",
+        legend_label=one.name,
+    )
+    centre = {field: [float(value)] for field, value in zip(fields, one.mean, strict=True)}
+    made.scatter(
+        first["x"],
+        first["y"],
+        source=ColumnDataSource({**centre, "island": [one.name]}),
+        marker="cross",
+        size=14,
+        line_width=3,
+        color=one.colour,
+        name="points",
     )
 
 
@@ -109,34 +155,57 @@ def _finish(made: Any, told: Points, first: dict[str, str]) -> None:
     if told.hover:
         shown = [(field, f"@{{{field}}}") for field in told.hover]
         made.add_tools(HoverTool(tooltips=shown, renderers=[r for r in made.renderers if r.name == "points"]))
-    if told.groups is not None and len(told.names) <= 40:
-        made.add_layout(made.legend[0], "right")
-        made.legend.click_policy = "hide"
-        made.legend.background_fill_alpha = 0.0
-        made.legend.border_line_color = None
+    _legend(made)
+
+
+def _legend(made: Any) -> None:
+    """Below the picture, which keeps its width on a small screen; a long one beside it."""
+    if not made.legend:
+        return
+    legend = made.legend[0]
+    entries = len(legend.items)
+    if entries <= _NAMED_BELOW:
+        legend.orientation, legend.ncols, legend.spacing = "horizontal", min(4, entries), 14
+        legend.location = "top_left"
+    made.add_layout(legend, "below" if entries <= _NAMED_BELOW else "right")
+    legend.click_policy = "hide"
+    legend.background_fill_alpha = 0.0
+    legend.border_line_color = None
 
 
 def _bars(told: Bars) -> Any:
     first = told.choices[0].first if told.choices else next(iter(told.columns))
     shown = list(told.names)
     # Bokeh needs names that differ; two columns of a result always do.
-    made = _canvas(x_range=FactorRange(factors=shown), x_axis_label=None)
+    made = _canvas(x_range=FactorRange(factors=shown), x_axis_label=told.across or None)
     source = ColumnDataSource({"name": shown, **{k: np.asarray(v) for k, v in told.columns.items()}})
-    made.vbar("name", top=first, width=0.75, source=source, color=COLOURS[0], name="points", line_color=None)
-    if told.line:
-        lines = ColumnDataSource({"name": shown, **{k: np.asarray(v) for k, v in told.line.items()}})
+    made.vbar(
+        "name",
+        top=first,
+        width=0.75,
+        source=source,
+        color=COLOURS[0],
+        name="points",
+        line_color=None,
+        **({"legend_label": told.name} if told.lines else {}),
+    )
+    for line in told.lines:
         made.line(
             "name",
             first,
-            source=lines,
-            color=COLOURS[5],
+            source=ColumnDataSource({"name": shown, **{k: np.asarray(v) for k, v in line.columns.items()}}),
+            color="#888888" if line.dashed else COLOURS[5],
+            line_dash="dashed" if line.dashed else "solid",
             line_width=2,
             name="line",
-            legend_label=told.line_name,
+            legend_label=line.name,
         )
-        made.legend.location = "top_right" if told.choices else "center_right"
-        made.legend.background_fill_alpha = 0.0
-        made.legend.border_line_color = None
+    _legend(made)
+    _bar_axes(made, told, first)
+    return made
+
+
+def _bar_axes(made: Any, told: Bars, first: str) -> None:
     made.yaxis.axis_label = told.titles[first]
     form = "{0.0%}" if told.percent else "{0.00}"
     if told.percent:
@@ -144,11 +213,10 @@ def _bars(told: Bars) -> Any:
     if min(float(np.min(values)) for values in told.columns.values()) >= 0:
         made.y_range.start = 0
     made.xgrid.grid_line_color = None
-    made.xaxis.major_label_orientation = 1.0 if len(shown) > 6 else 0.0
-    if len(shown) > _SHOWN_BARS:
+    made.xaxis.major_label_orientation = 1.0 if len(told.names) > 6 else 0.0
+    if len(told.names) > _SHOWN_BARS:
         made.xaxis.major_label_text_font_size = "0pt"
         made.xaxis.major_tick_line_color = None
-    made.add_tools(
-        HoverTool(tooltips=[("", "@name"), *((told.titles[f], f"@{{{f}}}{form}") for f in told.columns)])
-    )
-    return made
+    bars = [renderer for renderer in made.renderers if renderer.name == "points"]
+    shown = [("", "@name"), *((told.titles[f], f"@{{{f}}}{form}") for f in told.columns)]
+    made.add_tools(HoverTool(tooltips=shown, renderers=bars))

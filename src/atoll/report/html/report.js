@@ -2,10 +2,12 @@
 // Still pictures stand in the page from the start. Where scripts run, interactive ones take their place.
 (function () {
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const narrow = window.matchMedia("(max-width: 40rem)");
   const style = () => getComputedStyle(document.documentElement);
 
   function colour(plot) {
     const value = (name) => style().getPropertyValue(name).trim();
+    for (const { name, glyph } of plot.renderers) if (name === "words") glyph.text_color = value("--ink");
     for (const axis of [...plot.below, ...plot.left, ...plot.above, ...plot.right]) {
       if ("major_label_text_color" in axis) {
         axis.major_label_text_color = value("--quiet");
@@ -22,17 +24,46 @@
     }
   }
 
-  function choose(plot, axis, field, title) {
-    for (const renderer of plot.renderers) {
-      if (renderer.name !== "points" && renderer.name !== "line") continue;
-      const glyph = renderer.glyph;
-      if (renderer.name === "line" && "x1" in glyph) glyph[axis + "1"] = { field };
-      else if ("top" in glyph && axis === "y") glyph.top = { field };
-      else glyph[axis] = { field };
+  // On a small screen the tools stand above the picture, and a legend has two columns.
+  function fit(plot) {
+    plot.toolbar_location = narrow.matches ? "above" : "right";
+    for (const part of plot.below) {
+      if (part.orientation !== "horizontal" || !part.items) continue;
+      const longest = Math.max(...part.items.map((one) => (one.label.value ?? "").length));
+      part.ncols = Math.min(narrow.matches ? (longest > 16 ? 1 : 2) : 4, part.items.length);
     }
-    const shown = axis === "x" ? plot.below : plot.left;
-    for (const one of shown) if ("axis_label" in one) one.axis_label = title;
+  }
+
+  // A circle is round: both axes show as many pixels for one.
+  function round(plot) {
+    const [wide, high, reach] = [plot.inner_width, plot.inner_height, 1.25];
+    if (!wide || !high) return;
+    plot.x_range.setv({ start: -reach * Math.max(1, wide / high), end: reach * Math.max(1, wide / high) });
+    plot.y_range.setv({ start: -reach * Math.max(1, high / wide), end: reach * Math.max(1, high / wide) });
+  }
+
+  // What stands on the axes is the choice of both selects: an ellipse's heights depend on what is across.
+  function choose(plot, controls) {
+    const chosen = {};
+    for (const select of controls.querySelectorAll("select")) {
+      const option = select.selectedOptions[0];
+      chosen[select.dataset.axis] = option.value;
+      const axes = select.dataset.axis === "x" ? plot.below : plot.left;
+      for (const one of axes) if ("axis_label" in one) one.axis_label = option.dataset.title;
+    }
+    for (const { name, glyph } of plot.renderers) {
+      if (name === "outline") {
+        glyph.x = { field: chosen.x };
+        glyph.y = { field: chosen.y + "|" + chosen.x };
+      } else if (["points", "words", "line"].includes(name)) {
+        for (const [axis, field] of Object.entries(chosen)) {
+          const place = "x1" in glyph ? axis + "1" : "top" in glyph && axis === "y" ? "top" : axis;
+          glyph[place] = { field };
+        }
+      }
+    }
     plot.reset.emit();
+    if (plot.tags.includes("equal")) round(plot);
   }
 
   async function show(element) {
@@ -46,12 +77,16 @@
     const view = [...views][0] ?? views;
     const plot = (view.model ?? view).document.roots()[0];
     colour(plot);
+    fit(plot);
+    narrow.addEventListener("change", () => fit(plot));
+    if (plot.tags.includes("equal")) {
+      round(plot);
+      plot.properties.inner_width.change.connect(() => round(plot));
+      plot.properties.inner_height.change.connect(() => round(plot));
+    }
     dark.addEventListener("change", () => colour(plot));
     for (const select of controls.querySelectorAll("select")) {
-      select.addEventListener("change", () => {
-        const option = select.selectedOptions[0];
-        choose(plot, select.dataset.axis, option.value, option.dataset.title);
-      });
+      select.addEventListener("change", () => choose(plot, controls));
     }
     const button = controls.querySelector("button");
     button.addEventListener("click", () => {

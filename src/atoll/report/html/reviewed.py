@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from atoll.report.analyses.base import Column, Table
 from atoll.report.assessment import way_of_running
 from atoll.report.html.section import Section
-from atoll.report.known import also_known
+from atoll.report.known import also_known, released_to
 from atoll.report.units import duration, listing, size
 from atoll.review.budget import identity_missing
 
@@ -45,7 +45,7 @@ def learning(review: Review, tense: str = "learned") -> Section:
         (
             one.output,
             one.words,
-            "\n".join(one.released_to) or "nobody",
+            "\n".join(released_to(review, one)) or "nobody",
             _lines(also_known(review, one)) or "nobody else",
         )
         for one in review.outputs

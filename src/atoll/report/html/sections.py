@@ -3,8 +3,11 @@ whoever makes the report cannot be here, because a result does not hold them."""
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
+from atoll.protocols import protocol_of
+from atoll.protocols.base import with_helpers
 from atoll.report.analyses import renderer_of
 from atoll.report.analyses.base import Column, Table
 from atoll.report.charts import Chart
@@ -38,7 +41,8 @@ def _summary(result: Result, review: Review) -> Section:
     renderer = renderer_of(result.study.analysis)
     islands = [party for role in review.roles if role.brings_data for party in role.parties]
     facts = [
-        ("What", f"{renderer.words}, by {review.title}"),
+        ("What was computed", renderer.words),
+        ("How", f"{review.title}; protocol {review.protocol}"),
         (
             "Who brought rows" if review.partition == "horizontal" else "Who brought columns",
             listing(islands, 12),
@@ -89,6 +93,8 @@ def _tables(result: Result) -> Section | None:
     words = renderer.missing(result)
     if not short and not long:
         return None
+    shown = {table.name for table in short}
+    long = [table for table in long if table.name not in shown]
     return Section("tables", "Tables", words, tables=short, folded=long)
 
 
@@ -114,13 +120,18 @@ def _traffic(result: Result) -> Section | None:
         Column("bytes received", "{:,}"),
         Column("seconds of computing", "{:.3g}"),
     )
-    kinds = [(kind, count) for kind, count in sorted(cost.kinds.items(), key=lambda item: -item[1])]
+    words_of = _kinds_in_words(result)
+    kinds = [
+        (kind, count, words_of.get(kind, ""))
+        for kind, count in sorted(cost.kinds.items(), key=lambda item: -item[1])
+    ]
     tables = [Table("roles-cost", "By role", heads, rows)]
     links = [(a, b, *counted) for (a, b), counted in cost.links().items()]
     columns = (Column("from"), Column("to"), Column("messages", "{:,}"), Column("bytes", "{:,}"))
     folded = [Table("links", "Bytes by link", columns, links)] if links else []
     if kinds:
-        tables.append(Table("kinds", "Messages by kind", (Column("kind"), Column("messages", "{:,}")), kinds))
+        said = (Column("kind"), Column("messages", "{:,}"), Column("what it brings"))
+        tables.append(Table("kinds", "Messages by kind", said, kinds))
     facts = [
         ("Messages", f"{cost.messages:,}"),
         ("Bytes", size(cost.bytes)),
@@ -133,6 +144,16 @@ def _traffic(result: Result) -> Section | None:
         words.append(f"Links and the course show the first {NOTED:,} messages; the sums are of all.")
     charts = _sent(result, cost)
     return Section("traffic", "What travelled", words, (), facts, tables, charts, folded)
+
+
+def _kinds_in_words(result: Result) -> dict[str, str]:
+    """What each kind of message is, as its own code says it."""
+    study = result.study
+    kinds = with_helpers(protocol_of(study.protocol), study).all_messages(study)
+    said = {kind.__name__: inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0] for kind in kinds}
+    return {
+        name: " ".join(words.split()).replace("->", "→").replace("``", "") for name, words in said.items()
+    }
 
 
 def _sent(result: Result, cost: Transcript) -> list[Chart]:

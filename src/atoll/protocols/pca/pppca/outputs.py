@@ -36,13 +36,16 @@ def outsiders(study: Study) -> list[Address]:
     """Roles that are given components and play no server."""
     server = study.the(SERVER).party
     projects = any(address.role == CONSUMER for address in study.receivers("scores"))
+    projects = projects or bool(study.receivers("ellipses"))
     holders = set(study.receivers("components")) | set(study.who(PROVIDER) if projects else ())
     return [address for address in study.addresses() if address in holders and address.party != server]
 
 
 def given(study: Study, p: Options) -> Given:
     """What outsiders have."""
-    variances = any(study.releases("explained_variance", address) for address in outsiders(study))
+    # Ellipses of all islands together say, roughly, the variances along the components.
+    telling = ("explained_variance", "ellipses")
+    variances = any(study.releases(output, address) for address in outsiders(study) for output in telling)
     return Given(mean=True, variances=variances, scales=p.standardize)
 
 

@@ -27,7 +27,7 @@ from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Chosen, Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
-from atoll.errors import ParameterError, StudyError
+from atoll.errors import ParameterError
 from atoll.fixedpoint import Limbs
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked, handshake
@@ -51,7 +51,8 @@ from atoll.protocols.pca.decompose import (
     decompose,
     standard_scale,
 )
-from atoll.protocols.pca.pppca import grid, outputs, private
+from atoll.protocols.pca.pppca import ellipses, grid, outputs, private
+from atoll.protocols.pca.pppca.parameters import PPPCAParameters, check, settle
 from atoll.protocols.pca.pppca.told import JointMean, Transfer, check_transfer, receive_mean
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import (
@@ -73,30 +74,15 @@ from atoll.protocols.pca.released import (
 )
 from atoll.protocols.pca.released import OUTPUTS as PCA_OUTPUTS
 from atoll.protocols.preparation.prepare import prepared_by
-from atoll.protocols.private_options import PrivateParameters
 from atoll.secure_sums import may_leave
 from atoll.study.address import Address
 from atoll.study.model import Study
 
 OUTPUTS: dict[str, Output] = {
     **PCA_OUTPUTS,
+    ellipses.NAME: ellipses.OUTPUT,
 }
 """Those that PCA protocols share, and those of PPPCA alone."""
-
-
-class PPPCAParameters(PrivateParameters, frozen=True):
-    """``n_components``: a number, a share of the variance, or all; ``label``: a column that goes along
-    with the projections; ``row_ids``: one that tells the rows apart there; ``columns``: the columns to use,
-    where not all of them; ``accept_determined``: release what says the covariance
-    (:mod:`atoll.protocols.pca.pppca.outputs`); with ``epsilon``: a differentially private release, as in
-    :mod:`atoll.protocols.pca.private_release`."""
-
-    n_components: int | float | None = 2
-    standardize: bool = False
-    label: str | None = None
-    row_ids: str | None = None
-    columns: tuple[str, ...] | None = None
-    accept_determined: bool = False
 
 
 # ---- messages ----
@@ -166,6 +152,7 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
 async def _exact_provider(net: Network, study: Study, own: Own, record: Record, booked: Booking) -> Learned:
     p, server, M = study.read_parameters(PPPCAParameters), study.the(SERVER), len(study.who(PROVIDER))
     island = own.table
+    ellipses.check_rows(study, island.name, island.n_rows)
     agreed = await handshake.announce(net, island, server, p.columns, p.label, p.row_ids)
     if _score_receivers(study) and p.row_ids is not None:
         island.row_ids(p.row_ids)  # refused before anything else leaves
@@ -192,9 +179,12 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
         check_transfer(T, p.n_components, p.standardize, local, joint, server)
         columns = agreed.names if agreed.named else None
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
-        for consumer_address in _score_receivers(study):
+        if _projects(study):
             scores = await net.compute(project, table, joint.mean, T.components, T.scale)  # Alg 2, l.9
+        for consumer_address in _score_receivers(study):
             await net.send(consumer_address, labelled(scores, island, p.label, p.row_ids))
+        if ellipses.receivers(study):
+            known |= await ellipses.exchange(net, study, scores, islands)
     if study.releases("explained_variance", net.me):
         variances = await net.receive(Variances, server)
         check_released(variances, study, server)
@@ -232,15 +222,17 @@ async def server(net: Network, study: Study, own: Own, record: Record) -> Learne
     model = Model(T.components, mean, scale, agreed.names if agreed.named else None)
     await send_released(net, study, study.who(CONSUMER), model, variances, SampleCount(n, islands))
     if may_leave(study):
-        await net.broadcast(_score_receivers(study), Participants(islands))
+        await net.broadcast(_receivers_of_rows(study), Participants(islands))
     known = named(model) | named(variances) | {"n_samples": n, "islands": islands, "covariance": C}
     return learned(study, net.me, OUTPUTS, known)
 
 
 async def consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
     known = await receive_released(net, study, study.the(SERVER))
+    providers = await _participants(net, study) if net.me in _receivers_of_rows(study) else []
+    if study.releases(ellipses.NAME, net.me):
+        known |= await ellipses.receive(net, study, providers)
     if study.releases("scores", net.me):
-        providers = await _participants(net, study)
         arrived = await net.gather(Projection, providers)  # Alg 2, l.10
         known |= joined_scores({address.party: message for address, message in arrived.items()})
     return learned(study, net.me, OUTPUTS, known)
@@ -276,11 +268,22 @@ def _scatter_length(d: int) -> int:
 
 
 def _needs_transfer(study: Study, provider_address: Address) -> bool:
-    return study.releases("components", provider_address) or bool(_score_receivers(study))
+    return study.releases("components", provider_address) or _projects(study)
+
+
+def _projects(study: Study) -> bool:
+    """Whether providers project their rows."""
+    return bool(_score_receivers(study) or ellipses.receivers(study))
 
 
 def _score_receivers(study: Study) -> tuple[Address, ...]:
     return tuple(address for address in study.who(CONSUMER) if study.releases("scores", address))
+
+
+def _receivers_of_rows(study: Study) -> list[Address]:
+    """Consumers that hear from providers themselves."""
+    told = {*_score_receivers(study), *ellipses.receivers(study)}
+    return [address for address in study.who(CONSUMER) if address in told]
 
 
 def _check_rows(n: int, n_components: int | float | None, d: int) -> None:
@@ -337,7 +340,7 @@ def learns(study: Study) -> list[Disclosure]:
     ):
         if any(a.role == CONSUMER for a in study.receivers(output)):
             said.append(Disclosure(CONSUMER, words, (message,)))
-    return said + _caveats(study)
+    return said + ellipses.learns(study) + _caveats(study)
 
 
 def _and_scale(study: Study) -> str:
@@ -362,7 +365,7 @@ def _caveats(study: Study) -> list[Disclosure]:
                 f"other's number of rows and mean{_two_learn(study)}",
             )
         )
-    if _score_receivers(study) and may_leave(study):
+    if _receivers_of_rows(study) and may_leave(study):
         said.append(Disclosure(CONSUMER, "which islands stayed", (Participants,)))
     if _score_receivers(study):
         receivers = tuple(address.party for address in _score_receivers(study))
@@ -402,10 +405,12 @@ def expect(study: Study, d: int) -> Expectation:
     from_server = M * (names + 8 * d + 30) + transfers * 8 * (k * d + (d if p.standardize else 0))
     consumers = {o: sum(a.role == CONSUMER for a in study.receivers(o)) for o in OUTPUTS}
     models, counts = consumers["components"], consumers["n_samples"]
-    scores = consumers["scores"] * (M + bool(may_leave(study)))
+    from_providers = consumers["scores"] * M + ellipses.messages(study)
+    from_providers += len(_receivers_of_rows(study)) * bool(may_leave(study))
     variances = sum(a.role != SERVER for a in study.receivers("explained_variance"))
     released_bytes = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
-    released = models + variances + counts + scores
+    released_bytes += ellipses.messages(study) * ellipses.BYTES
+    released = models + variances + counts + from_providers
     compared = 2 if p.columns is None else 1  # columns, unless the study names them; the joint mean
     told = compared * comparisons(M)
     return Expectation(
@@ -413,60 +418,13 @@ def expect(study: Study, d: int) -> Expectation:
         bytes_per_provider=names + cost.bytes_per_contributor + told // M * COMPARISON_BYTES,
         bytes_total=cost.bytes_total + M * names + told * COMPARISON_BYTES + from_server + released_bytes,
         memory_server=8 * fixedpoint.BYTES_PER_VALUE * d * (d + 1) // 2 + 4 * 8 * d * d,
-        rounds=3 + cost.rounds + compared + bool(transfers or released) + bool(scores),
+        rounds=3 + cost.rounds + compared + bool(transfers or released) + bool(from_providers),
     )
-
-
-def check(study: Study) -> None:
-    """What the study's types cannot say."""
-    p = study.read_parameters(PPPCAParameters)
-    check_columns(p)
-    k = p.n_components
-    if isinstance(k, bool) or (isinstance(k, int) and k < 1) or (isinstance(k, float) and not 0 < k < 1):
-        raise StudyError(
-            f"n_components={k!r} is not possible",
-            hint="a whole number from 1, a share of the variance between 0 and 1, or none for all",
-            path=("parameters", "n_components"),
-        )
-    _check_privacy(study, p)
-
-
-def _check_privacy(study: Study, p: PPPCAParameters) -> None:
-    if study.protocol == "pppca":
-        if p.privacy is not None:
-            private.check(study, p.privacy, p.standardize)
-        return
-    # The baselines, which share these parameters, have no noise and refuse no number of components.
-    for name, stated in (
-        ("epsilon", p.privacy is not None),
-        ("accept_determined", p.accept_determined),
-        ("row_ids", p.row_ids is not None),
-    ):
-        if stated:
-            raise StudyError(
-                f"{name} cannot be used with {study.protocol}",
-                hint="use pppca with epsilon (and delta), or leave it out",
-                path=("parameters", name),
-            )
 
 
 def terms(study: Study) -> PrivacyTerms | None:
     asked = study.read_parameters(PPPCAParameters).privacy
     return None if asked is None else private.terms(study, asked)
-
-
-def check_columns(p: PPPCAParameters) -> None:
-    """The columns a study names must be some, distinct, and not the label."""
-    if p.row_ids is not None and p.row_ids == p.label:
-        raise StudyError("row_ids and label cannot be the same column", path=("parameters", "row_ids"))
-    if p.columns is None:
-        return
-    beside = {p.label, p.row_ids}
-    if not p.columns or len(set(p.columns)) < len(p.columns) or beside & set(p.columns):
-        raise StudyError(
-            "columns must name at least one column, none twice, and neither the label nor the row ids",
-            path=("parameters", "columns"),
-        )
 
 
 PROTOCOL = Protocol(
@@ -480,7 +438,7 @@ PROTOCOL = Protocol(
     apart=((PROVIDER, SERVER),),
     messages=(
         *(*handshake.MESSAGES, JointMean, Transfer, Participants, Compared),
-        *(PublicCentre, Model, Variances, SampleCount, Projection),
+        *(PublicCentre, Model, Variances, SampleCount, Projection, ellipses.Ellipse),
     ),
     parameters=PPPCAParameters,
     outputs=OUTPUTS,
@@ -488,6 +446,7 @@ PROTOCOL = Protocol(
     adversary="Everyone follows the protocol but keeps what they see; the server colludes with no provider.",
     expect=expect,
     check=check,
+    settle=settle,
     privacy=terms,
     determines=determines,
     prepare=prepared_by(SERVER, CONSUMER),

@@ -23,7 +23,7 @@ from atoll.study.model import Study
 
 
 class JointMean(Message, frozen=True):
-    """Server -> provider: n, the islands it counts where some may leave, and the joint mean."""
+    """Server -> provider: the number of rows n, the islands that it counts where some may leave, the mean."""
 
     n: int
     islands: tuple[str, ...] | None
@@ -31,7 +31,7 @@ class JointMean(Message, frozen=True):
 
 
 class Transfer(Message, frozen=True):
-    """Server -> provider: T, and the divisors when columns are standardised."""
+    """Server -> provider: the components T, and the divisors when columns are standardised."""
 
     components: np.ndarray[Any, Any]
     scale: np.ndarray[Any, Any] | None

@@ -137,7 +137,7 @@ func Multiply(out []byte, key *PublicKey, terms []Term, plain *Matrix, limit int
 func multiply(
 	out []byte, key *PublicKey, terms []Term, plain *Matrix, limit int, seed, domain []byte, rerandomise bool,
 ) error {
-	if err := checkTerms(key, terms, plain, limit); err != nil {
+	if err := checkTerms(key.ring, terms, plain, limit); err != nil {
 		return err
 	}
 	if err := checkSeed(seed); err != nil {
@@ -176,7 +176,40 @@ func multiply(
 	return nil
 }
 
-func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
+// AddPublic writes second halves, plus those of products with matrices that everybody knows: they hide nothing,
+// so that no encryption of zero is added and everybody finds the same.
+func AddPublic(out, second []byte, terms []Term) error {
+	if len(terms) == 0 {
+		return fault.New(fault.Argument, "there is nothing to multiply")
+	}
+	r, y := terms[0].Right.ring, terms[0].Right.layout
+	if err := checkTerms(r, terms, nil, 0); err != nil {
+		return err
+	}
+	size, length := r.PolySize(), r.Limbs*r.N
+	if err := r.checkSize(second, y.OutPolys()*size, "the second halves of a product"); err != nil {
+		return err
+	}
+	if err := checkRoom(out, len(second)); err != nil {
+		return err
+	}
+	c0, c1 := takeWords(y.OutPolys()*length), takeWords(y.OutPolys()*length)
+	defer giveWords(c0)
+	defer giveWords(c1)
+	if err := r.chosenSum(terms)(c0, c1, terms, y); err != nil {
+		return err
+	}
+	return parallel.Run(y.OutPolys(), func(_, p int) error {
+		sum := c1[p*length : (p+1)*length]
+		if err := r.unpackAdd(sum, second[p*size:(p+1)*size], r.N); err != nil {
+			return err
+		}
+		r.packResidues(out[p*size:(p+1)*size], sum, r.N)
+		return nil
+	})
+}
+
+func checkTerms(r *Ring, terms []Term, plain *Matrix, limit int) error {
 	if len(terms) == 0 {
 		return fault.New(fault.Argument, "there is nothing to multiply")
 	}
@@ -190,7 +223,7 @@ func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 	}
 	for _, term := range terms {
 		left, right := term.Left, term.Right
-		if left.ring != key.ring || right.ring != key.ring {
+		if left.ring != r || right.ring != r {
 			return fault.New(fault.Argument, "a product stays in one ring")
 		}
 		if !left.layout.sameLeft(right.layout) || !right.layout.sameOutput(y) {

@@ -50,6 +50,8 @@ int32_t atoll_product_transposed_right(uint32_t, uint64_t*, uint64_t*, uint32_t,
     char*, uint64_t);
 int32_t atoll_product_multiply(uint64_t, uint64_t*, uint64_t*, uint64_t, uint64_t*, uint64_t*, uint32_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_product_add_public(uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
+    char*, uint64_t);
 int32_t atoll_product_sum(uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_sum_add(uint64_t, uint32_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum_second(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
@@ -238,6 +240,15 @@ def multiply(
         *golib.bytes_in(domain),
         *out[1:],
     )
+    return golib.frozen(out)
+
+
+def add_public(second: golib.Buffer, terms: Sequence[tuple[Ciphertext, Right]]) -> memoryview:
+    """Second halves plus those of products with matrices that everybody knows."""
+    lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
+    rights = golib.ffi.new("uint64_t[]", [right.number for _, right in terms])
+    out = golib.bytes_out(len(second))
+    golib.call("atoll_product_add_public", lefts, rights, len(terms), *golib.bytes_in(second), *out[1:])
     return golib.frozen(out)
 
 

@@ -176,39 +176,6 @@ func multiply(
 	return nil
 }
 
-// AddPublic writes second halves, plus those of products with matrices that everybody knows: they hide nothing,
-// so that no encryption of zero is added and everybody finds the same.
-func AddPublic(out, second []byte, terms []Term) error {
-	if len(terms) == 0 {
-		return fault.New(fault.Argument, "there is nothing to multiply")
-	}
-	r, y := terms[0].Right.ring, terms[0].Right.layout
-	if err := checkTerms(r, terms, nil, 0); err != nil {
-		return err
-	}
-	size, length := r.PolySize(), r.Limbs*r.N
-	if err := r.checkSize(second, y.OutPolys()*size, "the second halves of a product"); err != nil {
-		return err
-	}
-	if err := checkRoom(out, len(second)); err != nil {
-		return err
-	}
-	c0, c1 := takeWords(y.OutPolys()*length), takeWords(y.OutPolys()*length)
-	defer giveWords(c0)
-	defer giveWords(c1)
-	if err := r.chosenSum(terms)(c0, c1, terms, y); err != nil {
-		return err
-	}
-	return parallel.Run(y.OutPolys(), func(_, p int) error {
-		sum := c1[p*length : (p+1)*length]
-		if err := r.unpackAdd(sum, second[p*size:(p+1)*size], r.N); err != nil {
-			return err
-		}
-		r.packResidues(out[p*size:(p+1)*size], sum, r.N)
-		return nil
-	})
-}
-
 func checkTerms(r *Ring, terms []Term, plain *Matrix, limit int) error {
 	if len(terms) == 0 {
 		return fault.New(fault.Argument, "there is nothing to multiply")
@@ -291,7 +258,7 @@ func (p *PublicKey) addZero(first, second []uint64, s *stream) {
 	r.addInto(second, *e, r.N)
 }
 
-// extract copies the results of one block, each with a small error of its own.
+// extract copies the results of one block, each with a small error of its own (without a stream, none).
 func (r *Ring) extract(useful, poly []uint64, y Layout, rowBlock, colBlock int, s *stream) {
 	rowFrom, rowTo := span(rowBlock, y.BlockRows, y.Rows)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
@@ -299,7 +266,10 @@ func (r *Ring) extract(useful, poly []uint64, y Layout, rowBlock, colBlock int, 
 	for i := rowFrom; i < rowTo; i++ {
 		for k := colFrom; k < colTo; k++ {
 			place := y.out(i-rowFrom, k-colFrom)
-			noise := smallError(s)
+			noise := int64(0)
+			if s != nil {
+				noise = smallError(s)
+			}
 			sign := uint64(noise >> 63)
 			for l, q := range r.Moduli {
 				useful[l*count+i*y.Cols+k] = addMod(poly[l*r.N+place], uint64(noise)+sign&q, q)

@@ -12,14 +12,15 @@ made, and all that is quadratic in masks travels at once. In one round, for all 
 
 Then, product by product, providers send each other one message, past the coordinator:
 
-    P <-> P                   first half of (x's ciphertext plus X) times its own part of y, at the results'
-                              places, plus the decryption share of the second halves, plus its new mask
+    P <-> P                   its first halves at the results' places, X times its part of y, the decryption
+                              share of the second halves, and its new mask: their sum
 
 The sum is the masked total Z, the public part of x y, which every provider adds up and truncates by itself.
 X and the public part Y of y were found in this way before; to the second halves all of them add those of x's
 ciphertext times Y. What is decrypted is the same ciphertext as that of any other product, under a mask of
 the same width; only Z, which the coordinator and one provider know of those, is known to all providers here.
-Each message comes with a digest of all that arrived before: who was sent something else ends the run.
+Each message comes with a digest of all that arrived before, and the next comparison has that of the last
+ones: whoever was sent something else ends the run before anything is opened.
 
 The coordinator has no part of what a chain makes: the carrier adds the public part to its own share.
 """
@@ -27,6 +28,7 @@ The coordinator has no part of what a chain makes: the carrier adds the public p
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,6 +88,7 @@ class ChainingProvider(Provider):
     # ---- preparing ----
 
     async def _prepare_all(self, courses: Sequence[Course]) -> None:
+        self._firsts: dict[int, memoryview] = {}
         for course in courses:
             if self.net.me not in self._senders(course.job):
                 continue
@@ -93,11 +96,13 @@ class ChainingProvider(Provider):
                 (await self._read(course.left(i)), await self._encoded(course, i, y.share))
                 for i, (_, y) in self._mine(course)
             ]
-            message = await self._product_of(course, pairs, None, self._drawn("zero", course))
-            body = message[course.ring.residues_size(course.entries) :]
-            await self._send(PreparedPart(course.step, body))
-            await self._give(course, "second", course.step, body, course.ring.degree)
-        self._prepared = {course.step: await self._second_halves(course) for course in courses}
+            seed = self._seed("zero", course.step)
+            message = await self._product_of(course, pairs, await self._added(course), seed)
+            head = course.ring.residues_size(course.entries)
+            self._firsts[course.step] = message[:head]
+            await self._send(PreparedPart(course.step, message[head:]))
+            await self._give(course, "second", course.step, message[head:], course.ring.degree)
+        self._seconds = {course.step: await self._second_halves(course) for course in courses}
         await self.check()
 
     def _mine(self, course: Course) -> list[tuple[int, tuple[Shared, Shared]]]:
@@ -122,7 +127,7 @@ class ChainingProvider(Provider):
     # ---- product by product ----
 
     async def _run(self, rounds: Sequence[Sequence[Course]], totals: dict[int, Integers]) -> None:
-        digest = digest_of(self.session, "chain", *(domain for _, domain in self._prepared.values()))
+        digest = digest_of(self.session, "chain", *(domain for _, domain in self._seconds.values()))
         for courses in rounds:
             bodies = [await self._link(course) for course in courses]
             topic = f"products in a chain, from step {courses[0].step}"
@@ -133,38 +138,25 @@ class ChainingProvider(Provider):
             for i, course in enumerate(courses):
                 parts = [pieces[i] for pieces in cut.values()]
                 totals[course.step] = await self.net.compute(masked_total, course.ring, course.widths, parts)
+        # The last messages are compared with all else before anything is opened.
+        self._accounts.see(self.all_providers, "chain", self.next_step(), digest)
+        self._news = True
 
     async def _link(self, course: Course) -> memoryview:
         """What this provider adds to a masked total."""
-        second, _ = self._prepared.pop(course.step)
-        first, whole = None, dict[int, Ciphertext]()
-        if self.net.me in self._senders(course.job):
-            whole = {i: await self._whole(course.left(i)) for i, _ in self._mine(course)}
-            pairs = [(left, await self._own_right(course, i)) for i, left in whole.items()]
-            seed = self._drawn("zero", course)
-            message = await self._product_of(course, pairs, await self._added(course), seed)
-            first = message[: course.ring.residues_size(course.entries)]
-        public = [
-            (left, await self._encoded(course, i, await carried.value()))
-            for i, left in whole.items()
-            if (carried := course.job.terms[i][1].carried) is not None
-        ]
-        return await self.net.compute(link, *self._masking(course), second, public, first)
-
-    async def _whole(self, left: Left) -> Ciphertext:
-        """A left side with its public part, which everybody knows by now."""
-        carried, key = left.matrix.carried, ("whole", *left.key)
-        if carried is None:
-            return await self._read(left)
-        if key not in left.matrix.cache:
-            entry, public = left.matrix.cache[left.key], await carried.value()
-            left.matrix.cache[key] = await self.net.compute(with_public, *entry, public, left.shift)
-        ciphertext: Ciphertext = left.matrix.cache[key]
-        return ciphertext
-
-    async def _own_right(self, course: Course, i: int) -> go.Right:
-        """This provider's part of a right side: the carrier's has the public part in it."""
-        return await self._encoded(course, i, await self._owned(course.job.terms[i][1]))
+        second, _ = self._seconds.pop(course.step)
+        public, products = [], []
+        for i, (x, y) in self._mine(course):
+            if y.carried is not None:
+                right = await self._encoded(course, i, await y.carried.value())
+                public.append((await self._read(course.left(i)), right))
+            if x.carried is not None:
+                shift = course.widths.shifts[i]
+                products.append((await x.carried.value(), await self._owned(y), shift))
+        own = Own(
+            self._firsts.pop(course.step, None), tuple(products), self.me == self._carrier(course.group)
+        )
+        return await self.net.compute(link, *self._masking(course), second, public, own)
 
 
 # ---- heavy steps ----
@@ -178,6 +170,20 @@ def drawn_share(
     return secret.refresh(nothing, layout, clearing, seed, domain)[1]
 
 
+class Own(NamedTuple):
+    """A provider's own part of a masked total."""
+
+    first: Buffer | None
+    """First halves of what was prepared, if it multiplied anything."""
+    products: tuple[tuple[Integers, Integers, int], ...]
+    """The public part of a left side, its own part of the right one, and a shift."""
+    carries: bool
+    """Whether it also adds the first halves that everybody knows."""
+
+    def __repr__(self) -> str:
+        return "Own(...)"
+
+
 def link(
     secret: go.Secret,
     layout: Layout,
@@ -186,17 +192,19 @@ def link(
     domain: bytes,
     second: Buffer,
     public: Sequence[tuple[Ciphertext, go.Right]],
-    first: Buffer | None,
+    own: Own,
 ) -> memoryview:
     """First halves at the results' places, the decryption share and the mask, added up."""
-    if public:
-        second = go.add_public(second, public)
-    masked, _ = secret.refresh(second, layout, clearing, seed, domain)
-    if first is None:
-        return masked
     total = go.ProductSum(secret.ring, layout)
-    total.add_share(first)
-    total.add_share(masked)
+    if own.first is not None:
+        total.add_share(own.first)
+    if public:
+        known, second = go.add_public(second, public)
+        if own.carries:
+            total.add_share(known)
+    for x, y, shift in own.products:
+        total.add_product(x, y, shift)
+    total.add_share(secret.refresh(second, layout, clearing, seed, domain)[0])
     return total.total()
 
 
@@ -206,13 +214,6 @@ def masked_total(ring: Ring, widths: Widths, parts: Sequence[Buffer]) -> Integer
     for part in parts:
         total.add_share(part)
     return total.clear(widths.clearing)
-
-
-def with_public(
-    ring: Ring, layout: Layout, body: Buffer, common: bytes, public: Integers, shift: int
-) -> Ciphertext:
-    """A ciphertext with a public summand."""
-    return Ciphertext(ring, layout, go.assemble(ring, public, shift, layout, [body]), common)
 
 
 def _cut(name: str, note: bytes, sizes: Sequence[int]) -> list[memoryview]:

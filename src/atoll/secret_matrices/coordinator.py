@@ -85,6 +85,9 @@ class Coordinator(RoleMachine):
             second = await self.net.compute(total.second)
             await self.net.broadcast(self.providers, messages.SecondHalves(course.step, second))
 
+    async def _run(self, rounds: Sequence[Sequence[Course]], totals: dict[int, Integers]) -> None:  # noqa: ARG002
+        self.next_step()  # providers make the products among themselves
+
     async def _fold(
         self,
         kind: type[messages.ProductPart | messages.PreparedPart | messages.MaskedShare],

@@ -98,6 +98,8 @@ class RoleMachine(LocalMachine):
         return [self._result(course, await self._masks(course)) for course in courses]
 
     def _check_chainable(self, job: Job) -> None:
+        if job.plain is not None and job.plain.carrier is not None:
+            raise unchainable(job.name)
         for x in (matrix for term in job.terms for matrix in term):
             if not self._public_here(x) or (x.known and x.carrier is not None):
                 raise unchainable(job.name)
@@ -113,8 +115,9 @@ class RoleMachine(LocalMachine):
     async def _prepare_all(self, courses: Sequence[Course]) -> None:
         """Make the second halves of all products of a chain, as far as nobody's data are in them."""
 
+    @abstractmethod
     async def _run(self, rounds: Sequence[Sequence[Course]], totals: dict[int, Integers]) -> None:
-        """Make the products of a chain, round by round; only providers do."""
+        """Make the products of a chain, round by round."""
 
     async def _owned(self, x: Shared) -> Integers:
         """This role's share of what a chain made: the carrier's has the public part in it."""

@@ -15,6 +15,13 @@ func chainLayouts() []Layout {
 	}
 }
 
+// publicProduct is what everybody computes of a ciphertext and a public matrix of up to 90 bits.
+func publicProduct(t *testing.T, left *Ciphertext, public *Matrix, second []byte) []byte {
+	right, err := EncodeRight(left.ring, public, 90, left.layout)
+	out := make([]byte, ProductSize(left.ring, left.layout))
+	return must(t, out, AddPublic(out, second, []Term{{left, must(t, right, err)}}))
+}
+
 func TestPublicProductsAreAddedWithoutAnythingDrawn(t *testing.T) {
 	for _, y := range chainLayouts() {
 		g, rng := newGroup(t, "deep5", 2), rand.New(rand.NewPCG(71, 72))

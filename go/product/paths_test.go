@@ -90,9 +90,7 @@ func everyMessage(t *testing.T, r *Ring, y Layout) written {
 	}
 	second := g.second(sum)
 	out.note("second halves", second)
-	known, err := EncodeRight(r, wide, 90, y)
-	message := make([]byte, ProductSize(r, y))
-	out.note("public product", must(t, message, AddPublic(message, second, []Term{{left, must(t, known, err)}})))
+	out.note("public product", publicProduct(t, left, wide, second))
 	must(t, sum, sum.AddProduct(x, wide, 30))
 	noise := r.NoiseBits(2, 40)
 	c := Clearing{2, int(r.LogQ()) - 4 - 64, 40, noise + 60, int(r.LogQ()) - 4}

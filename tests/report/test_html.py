@@ -289,6 +289,8 @@ def test_a_large_report_stays_small() -> None:
 # ---- in a browser ----
 
 _PLOT = "Bokeh.documents.flatMap((d) => d.roots()).find((r) => r.name === %s)"
+_BLACK = """() => [...document.querySelectorAll(".still svg text")]
+  .filter((one) => getComputedStyle(one).fill === "rgb(0, 0, 0)").map((one) => one.textContent)"""
 _LABEL = f"(name) => {_PLOT % 'name'}.below[0].axis_label"
 _OUTLINES = f"""() => {_PLOT % "'ellipses'"}.renderers.filter((r) => r.name === "outline")
   .map(({{ glyph }}) => [glyph.x.field, glyph.y.field])"""
@@ -315,6 +317,7 @@ def test_a_browser_draws_every_interactive_chart_without_an_error(tmp_path: Path
             )
         assert page.evaluate(_OUTLINES) == [["PC3", "PC2|PC3"]] * 2
         page.locator("[data-still=projections]").click()
+        assert set(page.evaluate(_BLACK)) == set()  # words that nobody could read on a dark page
         assert is_drawn(page.locator("#chart-projections .still"))
         watched.shoot(page, "report-dark")
         watched.accessible(page)

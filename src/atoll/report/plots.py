@@ -35,6 +35,8 @@ NAMED_ISLANDS, NAMED_CLASSES = 40, len(LETTERS)
 """More have no line of their own in a legend, which then says so."""
 
 INK, QUIET, GRID = "#222222", "#666666", "#e6e6e6"
+ON_BARS = "#fefefe"
+"""White that stays white where a dark page turns the paper's own white around."""
 # matplotlib types these keys one by one, and differently from version to version.
 STYLE: Any = {
     "font.size": 10,
@@ -101,10 +103,12 @@ def scree_figure(
 def _label_shares(axes: Axes, numbers: npt.NDArray[Any], shares: Matrix) -> None:
     cumulated = np.cumsum(shares)
     for number, share, total in zip(numbers, shares, cumulated, strict=True):
-        # Tall bars carry their label inside, clear of the line above them.
+        # Tall bars carry their label in their middle, clear of the lines; white there on dark pages too.
         inside = share >= 0.12
-        place: Any = {"xytext": (0, -14 if inside else 3), "color": "white" if inside else INK}
-        axes.annotate(f"{share:.0%}", (number, share), textcoords="offset points", ha="center", **place)
+        place: Any = {"xytext": (0, 0 if inside else 3), "color": ON_BARS if inside else INK}
+        place |= {"va": "center" if inside else "bottom", "ha": "center"}
+        at = (number, share / 2 if inside else share)
+        axes.annotate(f"{share:.0%}", at, textcoords="offset points", **place)
         if number > 1:
             place = {"xytext": (0, 7), "color": COLOURS[5]}
             axes.annotate(f"{total:.0%}", (number, total), textcoords="offset points", ha="center", **place)

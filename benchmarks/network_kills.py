@@ -114,9 +114,14 @@ class Listener(threading.Thread):
                 self.note(message.subject.split(".")[2], message.data)
 
             await client.subscribe("a.in.>", cb=note)
+            closed_ = asyncio.create_task(gone.wait())
             while not (self.over.is_set() or gone.is_set()):
-                await asyncio.sleep(0.5)
-                await client.flush(timeout=30)  # nobody says of a hub that was killed that it is gone
+                await asyncio.wait({closed_}, timeout=0.5)
+                answered = asyncio.create_task(client.flush(timeout=10))  # not every end is told
+                await asyncio.wait({closed_, answered}, return_when=asyncio.FIRST_COMPLETED)
+                if answered.done():
+                    answered.result()
+                answered.cancel()
         finally:
             await connection.abandon(client)  # whatever state it is in
 

@@ -14,7 +14,7 @@ from tests.support.hub import admit, carrier, connected, free_port, make_hub, ru
 
 from atoll.crypto.identity import Identity
 from atoll.errors import ParameterError
-from atoll.runtime.nats import certificates, directory, hub_status
+from atoll.runtime.nats import certificates, directory, hub_status, invitations
 from atoll.runtime.nats import hub as hubs
 from atoll.runtime.nats.connection import HubNotTrusted, HubRefused
 from atoll.runtime.nats.hub_config import HubFolder
@@ -22,6 +22,13 @@ from atoll.runtime.nats.invitations import Invitation, join, shown_chain
 from atoll.runtime.nats.nats_carrier import NatsCarrier
 
 A, B, C = Identity(b"a" * 32), Identity(b"b" * 32), Identity(b"c" * 32)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take its time."""
+    monkeypatch.setattr(invitations, "REDEEM_SECONDS", 120.0)
+    monkeypatch.setattr(invitations, "LOGIN_SECONDS", 120.0)
 
 
 def test_two_sites_join_by_invitation_and_talk(tmp_path: Path) -> None:

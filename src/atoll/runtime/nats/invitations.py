@@ -28,6 +28,7 @@ from atoll.runtime.nats.site import HubAddress
 
 PREFIX: Final = "atoll1-"
 REDEEM_SECONDS: Final = 15.0
+ANSWER_SECONDS: Final = 5.0
 LOGIN_SECONDS: Final = 30.0
 
 _CHECK_BYTES: Final = 4
@@ -141,7 +142,7 @@ async def _redeem(invitation: Invitation, identity: Identity, context: ssl.SSLCo
 async def _redeem_once(invitation: Invitation, presented: bytes, context: ssl.SSLContext) -> None:
     client = await connection.connect(invitation.url, Login(invitation.secret), context, name="atoll join")
     try:
-        told = await client.request(subjects.redeem(invitation.name), presented, timeout=REDEEM_SECONDS / 3)
+        told = await client.request(subjects.redeem(invitation.name), presented, timeout=ANSWER_SECONDS)
     except (nats_errors.Error, OSError, TimeoutError):
         raise HubUnreachable(
             "the hub is there, but its agent does not answer", hint="ask the hub's owner: atoll hub status"

@@ -1,4 +1,4 @@
-"""Tables and targets that no model can be of: each is refused by name, and no number comes out that is none."""
+"""Tables and targets that no model can be of: each is refused by name, and never is a number NaN."""
 
 from __future__ import annotations
 

@@ -281,6 +281,15 @@ def of_family(family: str) -> Example:
     return Example(structs.replace(example.study, parameters=said), as_islands(tables))
 
 
+def of_classes(target: str) -> Example:
+    """Two classes without a penalty, which have a table; several share a softmax."""
+    example = of_family("binomial")
+    said: dict[str, Any] = {"columns": ("age", "dose"), "target": target}
+    said |= {"C": None} if target == "ill" else {}
+    study = structs.replace(example.study, protocol="classifier", analysis="classification", parameters=said)
+    return Example(study, example.islands)
+
+
 CASES: dict[str, tuple[Any, Any]] = {
     **{family: (lambda family=family: of_family(family), GLM) for family in FAMILIES},
     **{
@@ -292,6 +301,8 @@ CASES: dict[str, tuple[Any, Any]] = {
         for loss in ("logistic", "squared_hinge", "hinge")
     },
     "kmeans": (lambda: learning("kmeans", n_clusters=2), KMeans),
+    "logistic, no penalty": (lambda: of_classes("ill"), Classifier),
+    "softmax": (lambda: of_classes("visits"), Classifier),
 }
 
 

@@ -5,7 +5,9 @@ The first two tests are the reason for ``accept_scores``: they succeed, so the w
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -16,19 +18,24 @@ from msgspec import structs
 from scipy.linalg import qr
 from sklearn.datasets import load_breast_cancer
 from tests.attacks.test_told_otherwise import Deviating
-from tests.support.examples import Example, encrypted_rows, learning_columns
+from tests.support.examples import EXAMPLES, Example, encrypted_rows, learning_columns
 from tests.support.taps import Tap, tapped
 
 import atoll
+from atoll import fixedpoint
 from atoll.codec import Decoder, Message
 from atoll.data.island import as_islands
 from atoll.errors import MessageError
 from atoll.network import Network
 from atoll.protocols import protocol_of
+from atoll.protocols.learning.columns import kinds
 from atoll.protocols.learning.columns.course import Told
-from atoll.protocols.learning.columns.split import Total
+from atoll.protocols.learning.columns.split import Due, Total
+from atoll.protocols.learning.columns.table import Held, Joint, leader_of
+from atoll.protocols.learning.rows import Fit
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices.messages import OpenedMatrix, ReleasedShare
+from atoll.secure_sums.shares import ShareSum
 from atoll.study.address import Address
 
 
@@ -90,6 +97,70 @@ def test_binary_columns_of_a_third_party_come_back_exactly() -> None:
     for column in hidden.T:
         assert tuple(column) in found
     assert len(found) < 20  # of 2^300: the columns, their opposites, and the constants
+
+
+KINDS = {kind.name: kind for kind in (kinds.LEAST_SQUARES, kinds.CLASSIFIER, kinds.KMEANS)}
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "least-squares-columns",
+        "lasso-columns",
+        "classifier-columns",
+        "classifier-columns-held",
+        "squared hinge",
+        "hinge",
+        "kmeans-columns",
+    ],
+)
+def test_every_released_number_follows_from_named_sums(example: str) -> None:
+    """The server's inbox holds names of columns and masked sums; these, with the target, give the fit."""
+    loss = {"squared hinge": "squared_hinge", "hinge": "hinge"}.get(example)
+    built = learning_columns("classifier-columns", loss=loss) if loss else EXAMPLES[example]()
+    study, tap = built.study, tapped(built)
+    kind, protocol = KINDS[study.protocol], protocol_of(study.protocol)
+    decoder = Decoder[Message](protocol.all_messages(study))
+    inbox = _server(tap, decoder)
+    assert {type(m) for m in inbox} == {Held, Due, ShareSum}
+    sums = opened(inbox, len(built.islands))
+    p = study.read_parameters(kind.parameters)
+    first = leader_of(p, study.who("provider"))
+    heard = [decoder.decode(data) for _, data in tap.received(first)]
+    told = [np.array(m.values) for m in heard if isinstance(m, Total)]
+    assert list(sums) == [*(f"step {i}" for i in range(len(told))), *(["offsets"] if kind.offsets else [])]
+    for i, values in enumerate(told):
+        np.testing.assert_array_equal(values, sums[f"step {i}"])
+    joint = next(m for m in heard if isinstance(m, Joint))
+    leader = kind.leader(p, joint, target_of(built, first, joint))
+    leader.first()
+    for i in range(len(told)):
+        leader.advance(sums[f"step {i}"])
+    consumer = [decoder.decode(data) for _, data in tap.received(Address("consumer", "consumer"))]
+    fit = next(m.values for m in consumer if isinstance(m, Fit))
+    for name, value in leader.fit().items():
+        np.testing.assert_array_equal(value, fit[name], err_msg=name)
+    assert set(fit) - set(leader.fit()) <= {"classes"}
+
+
+def opened(inbox: list[Message], islands: int) -> dict[str, Any]:
+    """What the sums say that reached a role, by their names."""
+    parts: dict[str, list[Any]] = defaultdict(list)
+    for message in inbox:
+        if isinstance(message, ShareSum):
+            parts[message.block.rsplit("#", 1)[0]].append(np.array(message.body))
+    assert all(len(bodies) == islands for bodies in parts.values())
+    return {name: fixedpoint.decode(reduce(fixedpoint.add, bodies)) for name, bodies in parts.items()}
+
+
+def target_of(example: Example, first: Address, joint: Joint) -> Any:
+    name = example.study.parameters.get("target")
+    if name is None:
+        return None
+    values = example.islands[first.party].values(name)
+    if not joint.classes:
+        return np.asarray(values, dtype=np.float64)
+    return np.array([joint.classes.index(str(value)) for value in values], dtype=np.float64)
 
 
 @pytest.mark.parametrize("protocol", ["classifier-columns", "least-squares-columns", "kmeans-columns"])

@@ -13,8 +13,8 @@ CELLS = [
     for i, model in enumerate(BOUNDS)
     for j, table in enumerate(TABLES)
     for split in SPLITS
-    # Some hundred sums: test_columns.py has that lasso.
-    if (model, split) != ("lasso", "columns")
+    # Some hundred sums: test_columns.py has that lasso; and some dozen of long ones.
+    if (model, split) != ("lasso", "columns") and ((model, split) != ("hinge", "rows") or table == "diabetes")
 ]
 
 

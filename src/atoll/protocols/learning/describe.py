@@ -135,11 +135,11 @@ def count(island: Island, shape: Shape) -> Matrix:
             column = X[:, shape.numbers.index(name)]
             into += _histogram(column[np.isfinite(column)], shape.ranges[name], shape.bins)
         named = zip(shape.levels.items(), others, strict=True)
-        codes = {name: codes(values, known, island.name, name) for (name, known), values in named}
-        for name, places in codes.items():
+        coded = {name: codes(values, known, island.name, name) for (name, known), values in named}
+        for name, places in coded.items():
             levels[name] += np.bincount(places + 1, minlength=len(levels[name]))
         for (one, other), cells in crossed.items():
-            cells += _crossed(codes[one], codes[other], shape, one, other)
+            cells += _crossed(coded[one], coded[other], shape, one, other)
     parts |= {"present": present, "total": total}
     parts |= {f"levels {name}": counts for name, counts in levels.items()}
     parts |= {f"histogram {name}": into for name, into in histograms.items()}

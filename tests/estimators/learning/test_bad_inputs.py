@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Tables and targets that no model can be of: each is refused by name, and nothing but numbers comes out."""
-=======
 """Tables and targets that no model can be of: each is refused by name, and never is a number NaN."""
->>>>>>> w/learn
 
 from __future__ import annotations
 

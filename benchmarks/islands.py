@@ -227,7 +227,7 @@ def dask(gigabytes: float) -> None:
     from atoll.data.island import Island
     from benchmarks.measure import forget_peak
 
-    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
+    with LocalCluster(n_workers=4, threads_per_worker=1, dashboard_address=":0", memory_limit=0) as cluster:
         rows = int(gigabytes * 1e9 / (8 * D))
         lazy = da.random.default_rng(0).normal(size=(rows, D), chunks=(25_000, D))
         island = Island.from_dask(lazy, scheduler=cluster.scheduler_address)

@@ -26,7 +26,7 @@ FRAME = pd.DataFrame(X, columns=list("abcdef"))
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as started:
         yield started
 

@@ -37,6 +37,7 @@ def test_genotypes_are_counts_of_people(tmp_path: Path, monkeypatch: pytest.Monk
         moments(island.chosen(names))
 
 
+@pytest.mark.filterwarnings("ignore:The 'future.infer_string'")  # anndata sets it, where it is installed
 @pytest.mark.parametrize("sparse", [True, False])
 def test_cells_are_rows(tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     anndata = pytest.importorskip("anndata")

@@ -3,7 +3,7 @@
 - :mod:`schema`: public columns, and rows as cells
 - :mod:`moments`: the one release: noisy moments of coded rows
 - :mod:`ppca`: probabilistic PCA of released moments
-- :mod:`maximum_entropy`, :mod:`latent_classes`: models that are fitted to the same moments
+- :mod:`latent_classes`, :mod:`maximum_entropy`: models that are fitted to the same moments
 - :mod:`trees`: trees of two-way tables
 - :mod:`models`: which model when, and rows drawn from it
 - :mod:`release`: what owners and curator do around a secure sum

@@ -48,8 +48,8 @@ LOOKS = {
     OURS: Look("#0072b2", "o"),
     GAUSSIAN: Look("#56b4e9", "D"),
     PAPER: Look("#d55e00", "s"),
-    "AIM, pooled rows": Look("#009e73", "^", ":"),
-    "MST, pooled rows": Look("#cc79a7", "v", ":"),
+    "AIM (pooled rows)": Look("#009e73", "^", ":"),
+    "MST (pooled rows)": Look("#cc79a7", "v", ":"),
 }
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.synthesis import Case
 from reproduce import (
     common,
     descent,
@@ -16,6 +17,7 @@ from reproduce import (
     methods,
     secure_descent,
     secure_sum_figure2,
+    synthesis_figures,
 )
 from reproduce.common import Line
 
@@ -151,3 +153,27 @@ def test_figures_3_to_8_of_the_secure_sum_paper(tmp_path: Path, monkeypatch: pyt
 def test_the_plain_elgamal_that_ours_is_compared_with_is_right() -> None:
     values = [[3, 1_000_000], [0, 12345]]
     assert sorted(plain_elgamal.mixed(values)) == [0, 3, 12345, 1_000_000]
+
+
+def test_synthetic_rows_are_drawn_and_measured_for_every_figure(tmp_path: Path) -> None:
+    """A table whose last column follows the first: learned from rows of ours under little noise, too."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 2, (3_000, 4))
+    codes[:, 3] = np.where(rng.random(3_000) < 0.9, codes[:, 0], 1 - codes[:, 0])
+    case = Case(codes, (2,) * 4, {"last": (3, np.array([False, True]))})
+    data = synthesis_figures.split("nltcs", case, 0)
+    lines = list(synthesis_figures.figure3(data, quick=True))
+    numbers = common.summary(lines)
+    panel = synthesis_figures.panel(3, "nltcs", "last")
+    best = numbers[panel, synthesis_figures.NONE, 0.4, "accuracy"][0]
+    assert best > 0.87
+    assert numbers[panel, synthesis_figures.OURS, 0.4, "accuracy"][0] > best - 0.05
+    assert {line.method for line in lines} == {"no privacy", "ours", synthesis_figures.PAPER}
+    assert len(synthesis_figures.published(data, 0.1, 2)) == len(data.train)
+    shares = synthesis_figures.exact_shares(data)
+    assert shares.sum() == pytest.approx(1.0)
+    (tmp_path / "peers.csv").write_text(f'"{panel}",AIM (pooled rows),0.4,0,0.8\n')
+    lines += synthesis_figures.peers(tmp_path / "peers.csv", 3)
+    common.finish(synthesis_figures.draw(lines, 3), lines, tmp_path, "synthesis_figure3", "epsilon")
+    assert (tmp_path / "synthesis_figure3.png").stat().st_size > 5_000
+    assert "AIM (pooled rows)" in (tmp_path / "synthesis_figure3.csv").read_text()

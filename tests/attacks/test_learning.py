@@ -17,6 +17,7 @@ import pytest
 from msgspec import structs
 from tests.attacks.test_told_otherwise import Change, Deviating, changing, nothing, run
 from tests.support.examples import EXAMPLES, Example, description, learning
+from tests.support.learning_examples import descent
 from tests.support.taps import Tap
 
 from atoll import fixedpoint
@@ -26,6 +27,7 @@ from atoll.errors import DataError, MessageError, RunError
 from atoll.network import Network
 from atoll.protocols import protocol_of
 from atoll.protocols.fields import AgreedFields, Fields
+from atoll.protocols.handshake import Columns
 from atoll.protocols.learning import describe, rows
 from atoll.protocols.learning.classifier import Classifier
 from atoll.protocols.learning.design import REASONS, Survey, Units
@@ -343,6 +345,26 @@ def test_every_released_number_follows_from_named_secure_sums(case: str) -> None
         again_summary = Summary.of(known | {"islands": consumer["islands"]})
         assert again_summary.as_dict() == Summary.of(consumer).as_dict()
         assert str(again_summary) == str(Summary.of(consumer))
+
+
+def test_every_number_of_a_descent_follows_from_named_secure_sums() -> None:
+    """The model, step by step, and the cost of every step, from the sums that the server opens alone."""
+    example = descent()
+    protocol, tap = protocol_of("gradient-descent"), Tap()
+    outcome = LocalEngine().run(protocol, example.study, example.own, observer=tap)
+    decoder = Decoder[Message](protocol.all_messages(example.study))
+    assert {type(decoder.decode(data)) for _, data in tap.received(SERVER)} == {Columns, ShareSum}
+    sums = opened(example, tap)
+    assert list(sums) == ["rows", *(f"step {i}" for i in range(len(sums) - 1))]
+    rate = example.study.parameters["learning_rate"]
+    theta, curve = np.zeros(len(sums["step 0"]) - 2), []
+    for cost, *gradient, rows_ in list(sums.values())[1:]:
+        curve.append(cost / rows_)
+        theta = theta - rate * (np.array(gradient) / rows_)
+    consumer = outcome.learned[Address("consumer", "consumer")].outputs
+    np.testing.assert_array_equal(consumer["model"]["coefficients"], theta)
+    np.testing.assert_array_equal(consumer["fit"]["loss_curve"], curve)
+    assert consumer["n_samples"] == round(sums["rows"][0])
 
 
 def test_every_number_of_a_description_follows_from_two_secure_sums() -> None:

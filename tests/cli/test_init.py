@@ -34,7 +34,7 @@ def test_answers_make_a_study(tmp_path: Path) -> None:
         tmp_path,
         *('icu "é" \\', "pppca", "a, b,ä b", "registry", "university", "3", ""),
         *("a.csv", "", "ä.csv"),
-        *("", "consumer, a", "", "consumer"),
+        *("", "consumer, a", "", "consumer", ""),
         *ASSESSED,
     )
     assert done.returncode == 0, done.stderr
@@ -65,9 +65,9 @@ def test_what_cannot_be_is_said_and_asked_again(tmp_path: Path) -> None:
     done = ask(
         tmp_path,
         *("s", "nothing", "1", "one", "one, two", "office", "", "x", "0", "", "", ""),
-        *("", "", ""),  # releases of the first try
+        *("", "", "", ""),  # releases of the first try
         *ASSESSED,
-        *("2", "", "", "", ""),  # once more: components, epsilon, releases
+        *("2", "", "", "", "", ""),  # once more: components, epsilon, releases
     )
     assert done.returncode == 0, done.stderr
     for said in ("a number from 1 to", "at least 2 names", "a whole number", "there can be no such study"):

@@ -195,10 +195,10 @@ def test_unattended_nodes_approve_a_digest_once(machine: OneMachine, place: Path
 
 
 def test_a_rehearsal_reads_no_data(machine: OneMachine, place: Path) -> None:
-    """The rows of one table are text: its columns' names are all that is read."""
+    """The rows of one table cannot be used: names and types of its columns are all that is taken of them."""
     table = place / "north.csv"
     kept = table.read_text()
-    table.write_text(kept.splitlines()[0] + "\n" + "not,a,number,here\n" * 20)
+    table.write_text(kept.splitlines()[0] + "\n" + "1.5,,2.5,0.5\n" * 20)
     try:
         with office(machine):
             run = submit.submit(machine.sites[OFFICE], study_of(machine, ISLANDS), "", rehearse=True).name

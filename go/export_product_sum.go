@@ -63,38 +63,6 @@ func giveRight(
 	return giveHandle(id, right)
 }
 
-//export atoll_product_add_public
-func atoll_product_add_public(lefts, rights *C.uint64_t, count C.uint64_t, second *C.uint8_t, secondSize C.uint64_t,
-	out *C.uint8_t, size C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
-	return guard(problem, capacity, func() error {
-		terms, err := productTerms(words(lefts, count), words(rights, count))
-		if err != nil {
-			return err
-		}
-		return product.AddPublic(view(out, size), view(second, secondSize), terms)
-	})
-}
-
-//export atoll_product_sum_add_product
-func atoll_product_sum_add_product(sum C.uint64_t, x, xShape, y, yShape *C.uint64_t, shift C.uint32_t,
-	problem *C.char, capacity C.uint64_t) C.int32_t {
-	return guard(problem, capacity, func() error {
-		total, err := handle.Get[*product.ProductSum](handle.ID(sum))
-		if err != nil {
-			return err
-		}
-		left, err := matrix(x, xShape)
-		if err != nil {
-			return err
-		}
-		right, err := matrix(y, yShape)
-		if err != nil {
-			return err
-		}
-		return total.AddProduct(left, right, int(shift))
-	})
-}
-
 //export atoll_product_multiply
 func atoll_product_multiply(key C.uint64_t, lefts, rights *C.uint64_t, count C.uint64_t, data, shape *C.uint64_t, limit C.uint32_t,
 	seed *C.uint8_t, seedSize C.uint64_t, domain *C.uint8_t, domainSize C.uint64_t, out *C.uint8_t, size C.uint64_t,

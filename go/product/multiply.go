@@ -137,7 +137,7 @@ func Multiply(out []byte, key *PublicKey, terms []Term, plain *Matrix, limit int
 func multiply(
 	out []byte, key *PublicKey, terms []Term, plain *Matrix, limit int, seed, domain []byte, rerandomise bool,
 ) error {
-	if err := checkTerms(key.ring, terms, plain, limit); err != nil {
+	if err := checkTerms(key, terms, plain, limit); err != nil {
 		return err
 	}
 	if err := checkSeed(seed); err != nil {
@@ -176,7 +176,7 @@ func multiply(
 	return nil
 }
 
-func checkTerms(r *Ring, terms []Term, plain *Matrix, limit int) error {
+func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 	if len(terms) == 0 {
 		return fault.New(fault.Argument, "there is nothing to multiply")
 	}
@@ -190,7 +190,7 @@ func checkTerms(r *Ring, terms []Term, plain *Matrix, limit int) error {
 	}
 	for _, term := range terms {
 		left, right := term.Left, term.Right
-		if left.ring != r || right.ring != r {
+		if left.ring != key.ring || right.ring != key.ring {
 			return fault.New(fault.Argument, "a product stays in one ring")
 		}
 		if !left.layout.sameLeft(right.layout) || !right.layout.sameOutput(y) {
@@ -258,7 +258,7 @@ func (p *PublicKey) addZero(first, second []uint64, s *stream) {
 	r.addInto(second, *e, r.N)
 }
 
-// extract copies the results of one block, each with a small error of its own (without a stream, none).
+// extract copies the results of one block, each with a small error of its own.
 func (r *Ring) extract(useful, poly []uint64, y Layout, rowBlock, colBlock int, s *stream) {
 	rowFrom, rowTo := span(rowBlock, y.BlockRows, y.Rows)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
@@ -266,10 +266,7 @@ func (r *Ring) extract(useful, poly []uint64, y Layout, rowBlock, colBlock int, 
 	for i := rowFrom; i < rowTo; i++ {
 		for k := colFrom; k < colTo; k++ {
 			place := y.out(i-rowFrom, k-colFrom)
-			noise := int64(0)
-			if s != nil {
-				noise = smallError(s)
-			}
+			noise := smallError(s)
 			sign := uint64(noise >> 63)
 			for l, q := range r.Moduli {
 				useful[l*count+i*y.Cols+k] = addMod(poly[l*r.N+place], uint64(noise)+sign&q, q)

@@ -54,8 +54,7 @@ def test_every_message_is_the_same_on_every_path(scalar: tuple[dict[str, Any], P
             assert told["sent"][name][role] == sent, f"{role} of {name}"
     # Something was compared: all runs, and messages of every role that sends any.
     assert set(told["sent"]) == {
-        "direct", "strict", "fast", "accurate", "opened-sketch", "private", "scores", "encrypted",
-        "standardised", "standardised-strict", "columns",
+        "direct", "strict", "fast", "private", "scores", "encrypted", "standardised", "columns"
     }  # fmt: skip
     assert all(len(roles) >= 4 and sum(map(len, roles.values())) > 50 for roles in want["sent"].values())
 

@@ -39,13 +39,10 @@ RUNS: dict[str, Callable[[], Example]] = {
     "direct": lambda: sfpca(recipe="direct"),
     "strict": lambda: sfpca(recipe="strict"),
     "fast": lambda: sfpca(recipe="fast"),
-    "accurate": lambda: sfpca(recipe="accurate"),
-    "opened-sketch": lambda: sfpca(recipe="opened-sketch"),
     "private": private_sfpca,
     "scores": sfpca_scores,
     "encrypted": sfpca_encrypted,
     "standardised": sfpca_standardised,
-    "standardised-strict": lambda: sfpca(recipe="strict", standardize=True),
     "columns": sfpca_columns,
 }
 """Every recipe and every layout of the data."""

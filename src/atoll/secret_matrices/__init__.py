@@ -13,9 +13,7 @@ docs/howto/write-a-secret-matrix-program.md writes one. In topological order:
 - :mod:`openings`: shares that are added up by whoever may
 - :mod:`courses`: products under way
 - :mod:`party`: what provider and coordinator have in common
-- :mod:`provider`, :mod:`coordinator`: their machines
-- :mod:`chains`: products that follow on each other, a message each
-- :mod:`roles`: the machines, and the messages of a product
+- :mod:`provider`, :mod:`coordinator`: their machines; :mod:`roles`: both, and the messages of a product
 - :mod:`rotations`: secret rotations; :mod:`polynomials`: functions of secret matrices
 - :mod:`entrywise`: functions of secret numbers one by one
 - :mod:`costs`: what a program costs, before keys exist

@@ -16,7 +16,7 @@ from atoll.secret_matrices.courses import (
     digest_of,
     for_step,
 )
-from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Precision, Shared
+from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Job, Precision, Shared
 from atoll.secret_matrices.openings import (
     added_up,
     floats,
@@ -47,12 +47,12 @@ class Coordinator(RoleMachine):
     async def check(self, *, last: bool = False) -> None:
         """The coordinator does nothing here: providers compare among themselves."""
 
-    async def _encrypt_all(self, wanted: Sequence[Left], *, whole: bool = True) -> None:
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         for left in wanted:
             step, members, x = self.next_step(), self._members(left.group), left.matrix
             arrived = await self.net.gather(messages.EncryptedShare, members)
             parts = [for_step(arrived[p], step) for p in members]
-            public = x.share if whole and self.me in x.holders else None
+            public = x.share if self.me in x.holders else None
             body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
             await self.net.broadcast(self._members(left.readers), messages.EncryptedMatrix(step, body))
 
@@ -73,24 +73,13 @@ class Coordinator(RoleMachine):
         await self.net.broadcast(self._members(course.group), messages.SecondHalves(course.step, second))
         return total
 
-    async def _prepare_all(self, courses: Sequence[Course]) -> None:
-        for course in courses:
-            total = go.ProductSum(course.ring, course.widths.layouts[0])
-            first = bytes(course.ring.residues_size(course.entries))  # stays with the providers
-
-            def add(body: Buffer, total: go.ProductSum = total, first: bytes = first) -> None:
-                total.add(b"".join((first, body)))
-
-            await self._fold(messages.PreparedPart, self._senders(course.job), add, course.step)
-            second = await self.net.compute(total.second)
-            await self.net.broadcast(self.providers, messages.SecondHalves(course.step, second))
-
-    async def _run(self, rounds: Sequence[Sequence[Course]], totals: dict[int, Integers]) -> None:  # noqa: ARG002
-        self.next_step()  # providers make the products among themselves
+    def _senders(self, job: Job) -> list[Address]:
+        matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
+        return [p for p in self.providers if any(str(p) in y.holders for y in matrices)]
 
     async def _fold(
         self,
-        kind: type[messages.ProductPart | messages.PreparedPart | messages.MaskedShare],
+        kind: type[messages.ProductPart | messages.MaskedShare],
         senders: Sequence[Address],
         add: Callable[[Buffer], None],
         step: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from atoll.crypto import products as go
@@ -92,8 +92,6 @@ class Course:
     """At its carrier, the masked total, truncated."""
     given: list[int] | None = None
     """Fingerprints of what this provider gave to its masked total."""
-    draws: dict[str, bytes] = field(default_factory=dict, repr=False)
-    """Of a product in a chain: what is drawn when it is recorded, for when it is made."""
 
     @property
     def ring(self) -> Ring:

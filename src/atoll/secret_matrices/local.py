@@ -31,13 +31,12 @@ from atoll.secret_matrices.messages import (
     EncryptedShare,
     MaskedShare,
     OpenedShare,
-    PreparedPart,
     ProductPart,
     ReleasedShare,
 )
 from atoll.study.address import Address
 
-OwnMessage = EncryptedShare | ProductPart | PreparedPart | MaskedShare | OpenedShare | ReleasedShare
+OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
 """What is made from a role's secrets."""
 
 
@@ -98,7 +97,7 @@ class LocalMachine(Machine):
             holders |= {str(self.coordinator), str(carrier)}
             share = constant(share) if self.me == str(self.coordinator) else share
         carried = None
-        if carrier is not None and self._carries(carrier):
+        if carrier == self.me:
             carried = Carried(partial(_carry, matrices, step, constant))
         public.setdefault("shape", share.shape[:2])
         public.setdefault("known", all(x.known for x in matrices))
@@ -109,10 +108,6 @@ class LocalMachine(Machine):
         if len(carriers) > 1:
             raise ParameterError("matrices of different groups of providers cannot be combined")
         return next(iter(carriers), str(self.providers[0]) if needed else None)
-
-    def _carries(self, carrier: str) -> bool:
-        """Whether this role knows the public part of a matrix with this carrier."""
-        return carrier == self.me
 
     def combine(
         self,

@@ -8,7 +8,7 @@ shape, its scale and its bound. Linear steps are local; products and openings tr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -202,13 +202,6 @@ class Machine(ABC):
         while course.due:
             await self.products([])
         return course.value
-
-    async def chained(self, program: Awaitable[Sequence[Shared]]) -> list[Shared]:
-        """What a program makes of matrices that providers know, where it opens nothing on its way.
-
-        Machines of roles prepare all its products in one round: then each takes a single message.
-        """
-        return list(await program)
 
     @abstractmethod
     async def _one_round(self, jobs: Sequence[Job]) -> list[Shared]:

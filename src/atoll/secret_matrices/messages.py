@@ -55,13 +55,6 @@ class ProductPart(Message, frozen=True):
     body: memoryview
 
 
-class PreparedPart(Message, frozen=True):
-    """Provider -> coordinator: second halves of its part of a product in a chain."""
-
-    step: int
-    body: memoryview
-
-
 class SecondHalves(Message, frozen=True):
     """Coordinator -> provider: what decryption shares of a product are made from."""
 
@@ -120,7 +113,6 @@ MESSAGES = (
     EncryptedShare,
     EncryptedMatrix,
     ProductPart,
-    PreparedPart,
     SecondHalves,
     MaskedShare,
     MaskedTotal,

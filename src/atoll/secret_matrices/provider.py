@@ -176,7 +176,7 @@ class Provider(RoleMachine):
 
     # ---- products ----
 
-    async def _encrypt_all(self, wanted: Sequence[Left], *, whole: bool = True) -> None:
+    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
         steps = [(left, self.next_step()) for left in wanted]
         for left in wanted:
             self._accounts.account(left.group, left.readers)
@@ -193,7 +193,7 @@ class Provider(RoleMachine):
         for left, step in mine:
             if self.me in left.readers:
                 await self._take(left, step)
-            if whole and left.matrix.carried is not None:
+            if left.matrix.carried is not None:
                 await self._give_carried(left, step)
 
     async def _take(self, left: Left, step: int) -> None:
@@ -228,7 +228,8 @@ class Provider(RoleMachine):
 
     async def _own_product(self, course: Course) -> memoryview | None:
         """This provider's product, or None where (publicly) all its right sides are zero."""
-        job, widths, plain = course.job, course.widths, course.job.plain
+        job, widths, step = course.job, course.widths, course.step
+        ring, plain = widths.ring, job.plain
         adds = plain is not None and self.me in plain.holders
         mine = [i for i, (_, y) in enumerate(job.terms) if self.me in y.holders]
         if not mine and not adds:
@@ -236,40 +237,18 @@ class Provider(RoleMachine):
         pairs = [
             (
                 await self._ciphertext(course.left(i)),
-                await self._right(widths.ring, job.terms[i][1], widths.layouts[i]),
+                await self._right(ring, job.terms[i][1], widths.layouts[i]),
             )
             for i in mine or [0]
         ]
-        seed = self._seed("zero", course.step)
-        return await self._product_of(course, pairs, await self._added(course), seed)
-
-    async def _added(self, course: Course) -> Integers | None:
-        """What this provider adds to a product in the clear."""
-        plain = course.job.plain
-        if plain is None or self.me not in plain.holders:
-            return None
-        own = await self._owned(plain)
-        return aligned(own, plain.fraction, course.widths, course.job.terms)
-
-    async def _owned(self, x: Shared) -> Integers:
-        if x.carrier != self.me:
-            return np.asarray(x.share)
-        share = await self.own_part(x)
-        assert share is not None
-        return share
-
-    async def _product_of(
-        self,
-        course: Course,
-        pairs: Sequence[tuple[Ciphertext, go.Right]],
-        added: Integers | None,
-        seed: bytes,
-    ) -> memoryview:
-        """The sum of these products, re-randomised."""
-        widths = course.widths
-        domain = digest_of(self.session, "product", course.step, str(widths))
-        key, limit = self.key(widths.ring, course.group), widths.clearing.value_bits
-        return await self.net.compute(multiply, key, pairs, added, limit, seed, domain)
+        added = None
+        if adds and plain is not None:
+            own = await self.own_part(plain)
+            assert own is not None
+            added = aligned(own, plain.fraction, widths, job.terms)
+        seed, domain = self._seed("zero", step), digest_of(self.session, "product", step, str(widths))
+        key = self.key(ring, course.group)
+        return await self.net.compute(multiply, key, pairs, added, widths.clearing.value_bits, seed, domain)
 
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         self._pending += courses

@@ -16,15 +16,12 @@ step; draws and digests of what leaves are recorded under it: a role that runs a
 
 A product is made under the key of the providers that hold a part of its factors. Whoever has something to
 hide in it has a part of the key; and the rotations of fifty parties cost each of them six products, not 50.
-Products that follow on each other with nothing opened between them may be chained: prepared in one such
-round, each costs one message among providers (:mod:`chains`).
-
 Keys are sums of parts that everybody knows; each had to commit to its own before it saw another's.
 """
 
 from __future__ import annotations
 
-from atoll.secret_matrices.chains import ChainingProvider as Provider
 from atoll.secret_matrices.coordinator import Coordinator
+from atoll.secret_matrices.provider import Provider
 
 __all__ = ["Coordinator", "Provider"]

@@ -50,12 +50,8 @@ int32_t atoll_product_transposed_right(uint32_t, uint64_t*, uint64_t*, uint32_t,
     char*, uint64_t);
 int32_t atoll_product_multiply(uint64_t, uint64_t*, uint64_t*, uint64_t, uint64_t*, uint64_t*, uint32_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
-int32_t atoll_product_add_public(uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t,
-    char*, uint64_t);
 int32_t atoll_product_sum(uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_sum_add(uint64_t, uint32_t, uint8_t*, uint64_t, char*, uint64_t);
-int32_t atoll_product_sum_add_product(uint64_t, uint64_t*, uint64_t*, uint64_t*, uint64_t*, uint32_t,
-    char*, uint64_t);
 int32_t atoll_product_sum_second(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_sum_clear(uint64_t, uint64_t*, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_sum_total(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
@@ -245,20 +241,6 @@ def multiply(
     return golib.frozen(out)
 
 
-def add_public(
-    second: golib.Buffer, terms: Sequence[tuple[Ciphertext, Right]]
-) -> tuple[memoryview, memoryview]:
-    """Both halves of products with matrices that everybody knows, the second ones added to those given."""
-    ring, layout = terms[0][1].ring, terms[0][1].layout
-    lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
-    rights = golib.ffi.new("uint64_t[]", [right.number for _, right in terms])
-    head = ring.residues_size(layout.rows * layout.cols)
-    out = golib.bytes_out(head + layout.out_polys * ring.poly_size)
-    golib.call("atoll_product_add_public", lefts, rights, len(terms), *golib.bytes_in(second), *out[1:])
-    message = golib.frozen(out)
-    return message[:head], message[head:]
-
-
 class ProductSum(_Object):
     """The coordinator's running sum of products, then of masked decryption shares."""
 
@@ -280,10 +262,6 @@ class ProductSum(_Object):
     def add_share(self, message: golib.Buffer) -> None:
         """Take in one party's masked decryption share."""
         golib.call("atoll_product_sum_add", self.number, 1, *golib.bytes_in(message))
-
-    def add_product(self, x: Integers, y: Integers, shift: int) -> None:
-        """Take in the product of two matrices in the clear, times 2^shift."""
-        golib.call("atoll_product_sum_add_product", self.number, *matrix_in(x), *matrix_in(y), shift)
 
     def clear(self, clearing: Clearing) -> Integers:
         """The masked values, truncated: the coordinator's share of the result."""

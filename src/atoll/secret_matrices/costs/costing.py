@@ -207,23 +207,6 @@ class Costing:
         self.effort.coordinator(truncating, width=y.rows)
         self.effort.provider(truncating, width=y.rows, who=carrier)
 
-    # ---- chains ----
-
-    def kept(self, size: int, who: Sequence[int]) -> list[Allocation]:
-        """A message that is kept for later."""
-        return [self.memories[i].allocate(size) for i in who]
-
-    def in_the_clear(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
-        """A product of the public part of a left side with a share, in residues."""
-        multiplied = y.rows * y.cols * (1 if y.entrywise else y.inner)
-        self.effort.provider(self._ring(ring).share * multiplied, width=ring.limbs, who=who)
-
-    def masked_total(self, widths: Widths, who: Sequence[int]) -> None:
-        """Everybody's parts of a masked total, added up and truncated by each provider."""
-        rates, entries = self._ring(widths.ring), widths.layouts[0].rows * widths.layouts[0].cols
-        seconds = (rates.share * self.n_providers + rates.clear) * entries + self.rates.python.step
-        self.effort.provider(seconds, who=who)
-
     # ---- what everybody does with shares ----
 
     def own(self, entries: int, bits: int, who: Sequence[int] | None) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -65,7 +64,6 @@ class Counted(Machine):
         # The longest chain of messages that ends at the coordinator, and at each provider.
         self.coordinator_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
         self._opened_numbers = [total, then]  # total variance; tau
-        self._chain: list[list[tuple[Job, Widths]]] | None = None
 
     # ---- messages ----
 
@@ -169,8 +167,6 @@ class Counted(Machine):
         return Shared(shape, fraction, bits, (fraction + bits) // 64 + 1, holders, norm_bits, known=True)
 
     async def _one_round(self, jobs: Sequence[Job]) -> list[Shared]:
-        if self._chain is not None:
-            return self._recorded(self._chain, jobs)
         groups = [concerned(frozenset(self.providers), job) for job in jobs]
         all_widths = [
             widths_for(len(group), job, precisions=self.precisions)
@@ -205,74 +201,6 @@ class Counted(Machine):
             for j, p, group, (carrier, depth) in zip(jobs, all_widths, groups, self._pending, strict=True)
         ]
 
-    # ---- chains ----
-
-    async def chained(self, program: Awaitable[Sequence[Shared]]) -> list[Shared]:
-        """Counts what :mod:`atoll.secret_matrices.chains` does."""
-        beside, self._beside = self._beside, ()
-        rounds = self._chain = []
-        try:
-            results = await program
-        finally:
-            self._chain, self._beside = None, beside
-        kept = self._prepare([one for round_ in rounds for one in round_])
-        for round_ in rounds:
-            self._link(round_)
-        self._tell_all()
-        del kept
-        everybody = frozenset(self.providers)
-        return [replace(x, holders=everybody, carrier=None, cache={}) for x in results]
-
-    def _recorded(self, chain: list[list[tuple[Job, Widths]]], jobs: Sequence[Job]) -> list[Shared]:
-        round_ = [(job, widths_for(self.n_providers, job, precisions=self.precisions)) for job in jobs]
-        chain.append(round_)
-        return [
-            Shared(
-                (p.layouts[0].rows, p.layouts[0].cols),
-                j.fraction,
-                j.bits,
-                p.clearing.share_words,
-                self.everybody,
-                carrier=self.providers[0],
-            )
-            for j, p in round_
-        ]
-
-    def _prepare(self, links: Sequence[tuple[Job, Widths]]) -> list[list[Allocation]]:
-        """The round before a chain; what providers keep of it."""
-        group, everybody = frozenset(self.providers), self._indices(self.providers)
-        self._begin([group])
-        self._encrypt([job for job, _ in links], [p for _, p in links], [group] * len(links), whole=False)
-        kept = []
-        for job, widths in links:
-            size = widths.layouts[0].out_polys * widths.ring.poly_size
-            self.costing.refresh(widths, everybody)  # its masks
-            self._multiply(job, widths, group, chained=True)
-            kept.append(self.costing.kept(size, everybody))
-        for _, widths in links:
-            size = widths.layouts[0].out_polys * widths.ring.poly_size
-            self._account(size, group)
-            self.broadcast(size, group)
-        self.check()
-        return kept
-
-    def _link(self, round_: Sequence[tuple[Job, Widths]]) -> None:
-        """One round of a chain: everybody's parts of masked totals, to everybody."""
-        everybody, size = self._indices(self.providers), 0
-        for job, widths in round_:
-            ring, y = widths.ring, widths.layouts[0]
-            for (x, right), layout in zip(job.terms, widths.layouts, strict=True):
-                if right.carrier is not None:
-                    self.costing.read(ring, layout, everybody)
-                    self.costing.encode(ring, layout, everybody)
-                    self.costing.multiply(ring, layout, everybody)
-                if x.carrier is not None:
-                    self.costing.in_the_clear(ring, layout, everybody)
-            self.costing.refresh(widths, everybody)
-            self.costing.masked_total(widths, everybody)
-            size += ring.residues_size(y.rows * y.cols)
-        self.compared(size + TOPIC)
-
     def _send_total(self, widths: Widths, group: Group) -> None:
         """The masked result, to its carrier, who reads it when it needs it."""
         y = widths.layouts[0]
@@ -290,14 +218,7 @@ class Counted(Machine):
     def _account(self, size: int, who: Iterable[str]) -> None:
         self.costing.fingerprint(size, self._indices(who))
 
-    def _encrypt(
-        self,
-        jobs: Sequence[Job],
-        all_widths: Sequence[Widths],
-        groups: Sequence[Group],
-        *,
-        whole: bool = True,
-    ) -> None:
+    def _encrypt(self, jobs: Sequence[Job], all_widths: Sequence[Widths], groups: Sequence[Group]) -> None:
         made = zip(jobs, all_widths, groups, strict=True)
         wanted = to_encrypt([left for one in made for left in lefts(*one)])
         for left in wanted:
@@ -308,8 +229,9 @@ class Counted(Machine):
         for left in wanted:
             x, ring, y, group = left.matrix, left.ring, left.layout, left.group
             size = y.left_polys * ring.poly_size
-            public = whole and COORDINATOR in x.holders
-            self.costing.assemble(ring, y, len(group), public, self._indices([x.carrier or ""]))
+            self.costing.assemble(
+                ring, y, len(group), COORDINATOR in x.holders, self._indices([x.carrier or ""])
+            )
             self.broadcast(size, left.readers)
             self._needed(x)
             self._account(size, group)
@@ -317,20 +239,17 @@ class Counted(Machine):
             self.costing.digest(size, self._indices(left.readers))
             left.sent()
 
-    def _multiply(self, job: Job, widths: Widths, group: Group, *, chained: bool = False) -> Allocation:
-        """Everybody's products, and their sum at the coordinator; in a chain, that of the second halves."""
+    def _multiply(self, job: Job, widths: Widths, group: Group) -> Allocation:
+        """Everybody's products, and their sum at the coordinator."""
         y, ring, plain = widths.layouts[0], widths.ring, job.plain
         for (x, right), left in zip(job.terms, lefts(job, widths, group), strict=True):
             self._needed(right)
             who, layout = self._indices(right.holders), left.layout
             readers = x.cache[left.key]
-            if chained:
-                self.costing.read(ring, layout, who)
-                self.costing.encode(ring, layout, who)
-            elif not readers:
+            if not readers:
                 readers.extend(self.costing.read(ring, layout, who))
             key = ("right", ring.name, layout)
-            if not chained and key not in right.cache:
+            if key not in right.cache:
                 right.cache[key] = self.costing.encode(ring, layout, who)
             self.costing.multiply(ring, layout, who)
         if plain is not None:
@@ -338,7 +257,7 @@ class Counted(Machine):
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
         senders = self._senders(job)
         self.costing.randomise(widths, self._indices(senders))
-        size = (0 if chained else ring.residues_size(y.rows * y.cols)) + y.out_polys * ring.poly_size
+        size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
         self._account(size, senders)
         self.gathered(size, senders)
         return self.costing.sum_products(widths, len(senders))

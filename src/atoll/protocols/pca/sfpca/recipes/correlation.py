@@ -17,13 +17,14 @@ below 2e-13 cannot be told from a constant, in doubles neither, and counts as on
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, log2
 from typing import NamedTuple
 
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.secret_matrices.entrywise import ROOT_BITS, Roots, inverse_roots
+from atoll.secret_matrices.entrywise import ROOT_BITS, inverse_roots
 from atoll.secret_matrices.machine import Machine, Shared
 
 _MATRIX_FRACTION = 120
@@ -47,15 +48,12 @@ class Standardised(NamedTuple):
     """The columns' sums, in units of S^(1/2)."""
 
 
-async def scales(machine: Machine, variances: Shared) -> Roots:
-    """D from the diagonal of the scatter matrix S of columns in [-1, 1]; the diagonal of R, S_jj d_j^2."""
+async def standardised(machine: Machine, variances: Shared, u: Shared) -> Standardised:
+    """D from the diagonal of the scatter matrix S of columns in [-1, 1]; opens how many columns vary."""
+    m = variances.shape[0]
     D, squares = await inverse_roots(machine, variances)
-    return Roots(machine.combine([(1.0, D)], fraction=_ROOT_FRACTION, bits=ROOT_BITS), squares)
-
-
-async def standardised(machine: Machine, D: Shared, squares: Shared, u: Shared) -> Standardised:
-    """Opens how many columns vary: the trace of R."""
-    m = squares.shape[0]
+    D = replace(machine.combine([(1.0, D)], fraction=_ROOT_FRACTION, bits=ROOT_BITS), bits=ROOT_BITS)
+    # The diagonal of R is S_jj d_j^2, which the roots come with.
     trace = machine.times_public(np.ones((1, m)), squares, fraction=squares.fraction, bits=halvings(m) + 1)
     smudge = squares.fraction - _TRACE_BITS - machine.n_providers.bit_length()
     opened = await machine.opened(trace, smudge_bits=smudge)

@@ -18,7 +18,6 @@ from atoll.protocols.pca.sfpca.recipes.correlation import (
     Standardised,
     correlations,
     halvings,
-    scales,
     standardised,
 )
 from atoll.protocols.pca.sfpca.recipes.moments import Moments, check_moments
@@ -85,13 +84,17 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     """Components by one rotation of the covariance that nobody knows."""
     if inputs.split is None:
         check_moments(inputs.moments, DATA_FRACTION)
-    if inputs.standardize:
-        return await _direct_standardised(machine, inputs, k)
     rotations = machine.beside(joint_rotation(machine, inputs, inputs.columns))
     S, unit = await scatter(machine, inputs)
-    total = await _opened_trace(machine, S)
-    u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
-    mean = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
+    table = None
+    if not inputs.standardize:
+        total = await _opened_trace(machine, S)
+        u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
+        mean: Shared | None = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
+    else:
+        table = await standardised(machine, machine.diagonal(S), column_sums(machine, inputs))
+        S, unit, mean = await correlations(machine, S, table.D), 2.0 ** halvings(inputs.columns), None
+        total = table.varying / unit
     check_variance(total)
     exponent = -frexp(total)[1]
     if S.fraction + COEFFICIENT_BITS - exponent < ROTATION_FRACTION:
@@ -105,34 +108,8 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
         np.maximum(values, 0.0) * 2.0**-exponent * unit,
         total * unit,
         of_spectrum(values, k),
-    )
-
-
-async def _direct_standardised(machine: Machine, inputs: Inputs, k: int) -> Found:
-    """Of the correlation matrix: nothing is opened until it is rotated, so that all is one chain."""
-    unit = 2.0 ** halvings(inputs.columns)
-    D, squares, H, Z0 = await machine.chained(_rotated_correlations(machine, inputs))
-    table = await standardised(machine, D, squares, column_sums(machine, inputs))
-    check_variance(table.varying)
-    values, U = await _opened_spectrum(machine, Z0)
-    return Found(
-        machine.times_public(U.T[:k], H, fraction=_RESULT_FRACTION, bits=1),
-        None,
-        inputs.padding,
-        np.maximum(values, 0.0) * unit,
-        float(table.varying),
-        of_spectrum(values, k),
         table,
     )
-
-
-async def _rotated_correlations(machine: Machine, inputs: Inputs) -> tuple[Shared, Shared, Shared, Shared]:
-    rotations = machine.beside(joint_rotation(machine, inputs, inputs.columns))
-    S, _ = await scatter(machine, inputs)
-    D, squares = await scales(machine, machine.diagonal(S))
-    R = with_norm(at_fraction(machine, await correlations(machine, S, D), ROTATION_FRACTION, bits=1), 0)
-    H = await machine.finished(rotations)
-    return D, squares, H, (await _rotated(machine, H, R, None))[0]
 
 
 async def rotated_and_opened(
@@ -142,30 +119,19 @@ async def rotated_and_opened(
 
     C may be indefinite; the entries of ``mean`` are below one.
     """
-    H = await machine.finished(rotations)
-    Z0, Hu = await _rotated(machine, H, C, mean)
-    values, U = await _opened_spectrum(machine, Z0)
-    top, offset = U.T[:k], None
-    if Hu is not None:
-        offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(C.shape[0]))
-    return values, machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1), offset
-
-
-async def _rotated(
-    machine: Machine, H: Shared, C: Shared, mean: Shared | None
-) -> tuple[Shared, Shared | None]:
-    """H C H^T and H times the mean, before anything is opened."""
-    m = C.shape[0]
+    H, m = await machine.finished(rotations), C.shape[0]
     wide = C if mean is None else machine.hstack([C, mean])
     HC = await machine.product((H, wide), fraction=ROTATION_FRACTION, bits=_mean_bits(m), name="H C")
     left = machine.part(HC, slice(None), slice(0, m))
     Z0 = await machine.product((left, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="Z")
-    return Z0, None if mean is None else machine.part(HC, slice(None), slice(-1, None))
-
-
-async def _opened_spectrum(machine: Machine, Z0: Shared) -> tuple[Floats, Floats]:
-    Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, Z0.shape[0]))
-    return await decomposed(machine, Z)
+    Z = await machine.opened_symmetric(Z0, smudge_bits=smudge_bits(machine, m))
+    values, U = await decomposed(machine, Z)
+    top, offset = U.T[:k], None
+    W = machine.times_public(top, H, fraction=_RESULT_FRACTION, bits=1)
+    if mean is not None:
+        Hu = machine.part(HC, slice(None), slice(-1, None))
+        offset = machine.times_public(top, Hu, fraction=_RESULT_FRACTION, bits=_mean_bits(m))
+    return values, W, offset
 
 
 async def _opened_trace(machine: Machine, S: Shared) -> float:

@@ -25,11 +25,11 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, log2, sqrt
 from typing import Any
 
-from atoll.protocols.pca.sfpca.recipes.correlation import scales, standardised
+from atoll.protocols.pca.sfpca.recipes.correlation import standardised
 from atoll.protocols.pca.sfpca.recipes.covariance import HEADROOM, Covariance, Policy
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs, check_variance, column_sums
 from atoll.protocols.pca.sfpca.recipes.moments import check_moments
-from atoll.secret_matrices.entrywise import REACH, ROOT_BITS, Roots
+from atoll.secret_matrices.entrywise import REACH, ROOT_BITS
 from atoll.secret_matrices.machine import Job, Machine, Shared
 from atoll.secret_matrices.widths import cut_for
 
@@ -78,8 +78,7 @@ async def scaled_covariance(machine: Machine, inputs: Inputs, policy: Policy) ->
     """From every party's Gram matrix; opens how many columns vary."""
     check_moments(inputs.moments, DATA_FRACTION)
     u = column_sums(machine, inputs)
-    D, squares = await machine.chained(_scales(machine, inputs, u))
-    table = await standardised(machine, D, squares, u)
+    table = await standardised(machine, await _variances(machine, inputs, u), u)
     check_variance(table.varying)
     scale = table.varying * HEADROOM
     less = floor(log2(table.varying) / 2)
@@ -102,10 +101,6 @@ async def scaled_covariance(machine: Machine, inputs: Inputs, policy: Policy) ->
         reach,
         standardised=table,
     )
-
-
-async def _scales(machine: Machine, inputs: Inputs, u: Shared) -> Roots:
-    return await scales(machine, await _variances(machine, inputs, u))
 
 
 async def _variances(machine: Machine, inputs: Inputs, u: Shared) -> Shared:

@@ -16,7 +16,7 @@ from tests.support.examples import sfpca_standardised
 
 from atoll.errors import ParameterError
 from atoll.protocols import protocol_of
-from atoll.protocols.pca.sfpca.recipes.correlation import scales, standardised
+from atoll.protocols.pca.sfpca.recipes.correlation import standardised
 from atoll.secret_matrices.simulated import Simulated
 
 ROWS, WIDE = 1000, 22
@@ -44,8 +44,7 @@ def trace(yes: int, seed: int = 0) -> float:
     async def program() -> None:
         await machine.set_up()
         column = machine.private(None, integers, (3, 1), 110, 1)
-        D, squares = await scales(machine, column)
-        await standardised(machine, D, squares, column)
+        await standardised(machine, column, column)
 
     with pytest.raises(ParameterError, match="varies by less than 1/400,000 of its range"):
         asyncio.run(program())

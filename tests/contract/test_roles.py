@@ -27,9 +27,8 @@ from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.faults import Faults
 from atoll.runtime.local.links import FaultyLink, Frame
 from atoll.runtime.replay import replay
-from atoll.secret_matrices.messages import MaskedShare, MaskedTotal, ProductPart
 from atoll.study.address import Address
-from atoll.study.model import Party, Study
+from atoll.study.model import Party
 
 
 def test_every_protocol_has_an_example() -> None:
@@ -85,13 +84,7 @@ def test_a_role_receives_only_what_the_study_says(ran: Ran) -> None:
     for role, kinds in received.items():
         assert kinds <= allowed[role], role
         # And nothing is announced that does not come: an announcement that is too wide hides a leak.
-        assert allowed[role] - _may_come(study) <= kinds, role
-
-
-def _may_come(study: Study) -> set[type]:
-    """Few standardised columns are one chain, with no products beside it; a study does not say how many."""
-    few = study.protocol == "sfpca" and study.parameters.get("standardize") and "scores" not in study.release
-    return {ProductPart, MaskedShare, MaskedTotal} if few else set()
+        assert allowed[role] <= kinds, role
 
 
 def test_nobody_learns_an_output_that_is_not_released_to_it(ran: Ran) -> None:

@@ -69,7 +69,7 @@ class Comparison(NamedTuple):
     def figures(self) -> dict[str, Figure]:
         """Margins column by column, dependence pair by pair, and how close the closest rows are."""
         told = (self.kinds, self.schema, self.bins)
-        found = {
+        found: dict[str, Figure] = {
             "margins": margins_figure(*told, "Columns one by one"),
             "dependence": dependence_figure(*told, "Columns two by two"),
         }

@@ -43,7 +43,7 @@ def learns(study: Study) -> list[Disclosure]:
     p = study.read_parameters(SFPCAParameters)
     said = [
         *_columns(study),
-        *set_up(chains=p.standardize),
+        *set_up(),
         *(_range(study, p) if p.epsilon is None else _centre(study)),
     ]
     for role in (PROVIDER, COORDINATOR):
@@ -77,9 +77,8 @@ def _columns(study: Study) -> list[Disclosure]:
     return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)), own]
 
 
-def set_up(*, chains: bool = False) -> list[Disclosure]:
-    """What row counts, keys and products show; ``chains``: whether some of these follow on each other."""
-    links = "; and numbers hidden under random ones, which say nothing either" if chains else ""
+def set_up() -> list[Disclosure]:
+    """What row counts, keys and products show."""
     hidden = (
         "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of "
         "the key to itself"
@@ -101,7 +100,7 @@ def set_up(*, chains: bool = False) -> list[Disclosure]:
         Disclosure(
             PROVIDER,
             "check numbers of what the others sent and were sent: with them, a coordinator that tells two "
-            "providers different things, or adds up wrongly, is found out" + links,
+            "providers different things, or adds up wrongly, is found out",
             (Compared,),
         ),
         Disclosure(COORDINATOR, "every island's number of rows", (messages.RowCount,), ROW_COUNTS),
@@ -113,7 +112,6 @@ def set_up(*, chains: bool = False) -> list[Disclosure]:
                 machine.KeyParts,
                 machine.EncryptedShare,
                 machine.ProductPart,
-                *((machine.PreparedPart,) if chains else ()),
                 machine.MaskedShare,
             ),
         ),

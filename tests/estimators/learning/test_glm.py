@@ -240,7 +240,7 @@ def test_rows_with_missing_values_are_refused_by_place_or_left_out_and_counted()
     frame.loc[400, "sex"] = None
     islands = {name: frame[cut] for name, cut in CUTS.items()}
     options: dict[str, Any] = {"columns": ["age", "dose", "sex"], "categorical": ["sex"]}
-    with pytest.raises(DataError, match=r"(middle: column 'dose'|large: column 'sex') holds a missing value"):
+    with pytest.raises(DataError, match=r"(men: column 'dose'|large: column 'sex') holds a missing value"):
         atoll.GLM("binomial", **options).fit(islands, target="y")
     glm = atoll.GLM("binomial", missing="drop", **options).fit(islands, target="y")
     assert (glm.n_samples_, glm.n_dropped_) == (N - 2, 2)

@@ -69,8 +69,10 @@ LIES: dict[str, tuple[type, str | None, Callable[[Any], Any], type, int]] = {
     "rows in a second block": (m.RowCounts, "west", other_counts(5, 1200, 0), mm.SeedPart, 0),
     "seeds": (mm.SessionSeed, "north", other_seeds, mm.KeyParts, 0),
     "key parts": (mm.OthersKeyParts, "south", other_keys, mm.SecondHalves, 0),
-    "the components, to who multiplies": (mm.EncryptedMatrix, "north", other_bytes, mm.MaskedShare, 0),
-    "no components": (mm.EncryptedMatrix, None, no_bytes, mm.MaskedShare, 0),
+    # "west" has no rows, is sent no components and cannot check them: its share, under its mask, may leave
+    # before it hears of it. The others' do not, and one share opens nothing.
+    "the components, to who multiplies": (mm.EncryptedMatrix, "north", other_bytes, mm.MaskedShare, 1),
+    "no components": (mm.EncryptedMatrix, None, no_bytes, mm.MaskedShare, 1),
     "second halves, to all": (mm.SecondHalves, None, other_bytes, mm.MaskedShare, 0),
     "second halves, to one": (mm.SecondHalves, "west", other_bytes, mm.MaskedShare, 0),
     "a masked total": (mm.MaskedTotal, None, other_bytes, mm.ReleasedShare, 0),

@@ -82,10 +82,10 @@ class Island:
         self._table = _as_table(table)
         self.named = columns is not None
         width = len(self._table.columns)
-        self.columns = tuple(columns) if columns is not None else tuple(f"x{i}" for i in range(width))
-        self._check_names()
+        self.columns = tuple(columns) if columns is not None else tuple(self._table.columns)
         # An index that a program wrote in the first place is no column.
-        self._places = {column: place for place, column in enumerate(self.columns, width - len(self.columns))}
+        self._places = dict(zip(self.columns, range(width - len(self.columns), width), strict=True))
+        self._check_names()
 
     def __repr__(self) -> str:
         return f"<Island {self.name!r}: {self.n_rows} rows x {len(self.columns)} columns>"
@@ -257,7 +257,7 @@ class Island:
     ) -> Iterator[tuple[Matrix, list[Column]]]:
         """Blocks of columns with numbers, and beside them the same rows of others as they are."""
         step = rows or max(1, BLOCK_BYTES // (8 * max(1, len(numbers) + len(others))))
-        places = [self._places[column] for column in (*numbers, *others)]
+        places = [*map(self._places.__getitem__, numbers), *map(self._places.__getitem__, others)]
         start = 0
         for parts in cut(self._pieces(places), step) if places else ():
             block = matrix(self, parts, numbers, start)
@@ -413,11 +413,9 @@ class Island:
         return self._table.place(row)
 
     def _check_names(self) -> None:
-        seen: set[str] = set()
-        for column in self.columns:
-            if column in seen:
-                raise DataError(f"{self.name}: there are two columns called {column!r}")
-            seen.add(column)
+        if len(self._places) < len(self.columns):
+            twice = next(c for i, c in enumerate(self.columns) if c in self.columns[:i])
+            raise DataError(f"{self.name}: there are two columns called {twice!r}")
 
 
 class Chosen(NamedTuple):

@@ -257,7 +257,7 @@ class Island:
     ) -> Iterator[tuple[Matrix, list[Column]]]:
         """Blocks of columns with numbers, and beside them the same rows of others as they are."""
         step = rows or max(1, BLOCK_BYTES // (8 * max(1, len(numbers) + len(others))))
-        places = [*map(self._places.__getitem__, numbers), *map(self._places.__getitem__, others)]
+        places = self._standing((*numbers, *others))
         start = 0
         for parts in cut(self._pieces(places), step) if places else ():
             block = matrix(self, parts, numbers, start)
@@ -272,6 +272,12 @@ class Island:
                 f"{self.name}: {self.n_rows} rows were announced and {start} read",
                 hint="the table changed while it was read: let whoever writes it finish, and start again",
             )
+
+    def _standing(self, columns: tuple[str, ...]) -> Sequence[int]:
+        """The places of these columns; all of them, of which there may be very many, are not looked up."""
+        if columns == self.columns:
+            return range(len(self._table.columns) - len(columns), len(self._table.columns))
+        return [self._places[column] for column in columns]
 
     def _pieces(self, places: Sequence[int]) -> Iterator[Piece]:
         """As the table gives them; what goes wrong there names the island."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,26 @@ from atoll.errors import DataError
 _WRITTEN_BYTES = 8 << 20
 
 
+@lru_cache(maxsize=1)
+def numbered(width: int) -> tuple[str, ...]:
+    """Names for columns without: the islands of a run have as many, and share them."""
+    return tuple(f"x{place}" for place in range(width))
+
+
 class ArrayTable(Table):
     """Nothing is copied."""
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         self.array = array
-        self.columns = tuple(f"x{i}" for i in range(array.shape[1]))
+        self.columns = numbered(array.shape[1])
 
     @property
     def n_rows(self) -> int:
         return len(self.array)
 
     def pieces(self, places: Sequence[int]) -> Iterator[Piece]:
-        if list(places) == list(range(self.array.shape[1])):
+        whole = range(self.array.shape[1])
+        if places == whole or list(places) == list(whole):
             yield self.array
         else:
             yield [self.array[:, place] for place in places]

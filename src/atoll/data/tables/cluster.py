@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from atoll.data.tables.arrays import numbered
 from atoll.data.tables.base import Piece, Table
 from atoll.data.tables.frames import FrameTable
 from atoll.errors import DataError, MissingComponent
@@ -49,7 +50,7 @@ class DaskTable(Table):
         self._data = data if self._is_frame else data.rechunk({1: -1})
         self._meta = FrameTable(data._meta) if self._is_frame else None
         width = len(data.columns) if self._is_frame else data.shape[1]
-        self.columns = self._meta.columns if self._meta else tuple(f"x{i}" for i in range(width))
+        self.columns = self._meta.columns if self._meta else numbered(width)
         self._lengths = [int(n) for n in self._counted()]
 
     def _counted(self) -> Sequence[int]:

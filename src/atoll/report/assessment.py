@@ -354,5 +354,5 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A name must not break out of its cell."""
-    return " ".join(text.split()).replace("|", "\\|")
+    """A name must not break out of its cell, nor be read as HTML."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "\\<")

@@ -219,15 +219,26 @@ def test_the_consumer_gets_projections_and_labels_ready_for_any_model() -> None:
     assert model.score(frame[["PC1", "PC2"]], frame["label"]) > 0.6
 
 
-def test_meta_is_exact_when_nothing_is_truncated_and_close_when_it_is() -> None:
+def test_meta_with_the_spread_between_means_is_exact_when_nothing_is_truncated() -> None:
     X, y = LOADERS["wine"]()
     islands = by_label(X, y, 3)
-    whole = atoll.PCA(n_components=None, protocol="meta").fit(islands)
+    whole = atoll.PCA(n_components=None, protocol="meta", between_means=True).fit(islands)
     assert_same_pca(whole, islands, np.vstack(islands))
-    truncated = atoll.PCA(n_components=2, protocol="meta").fit(islands)
+    truncated = atoll.PCA(n_components=2, protocol="meta", between_means=True).fit(islands)
     exact = sklearn.decomposition.PCA(2, svd_solver="full").fit(np.vstack(islands))
     cosines = np.abs(np.sum(truncated.components_ * exact.components_, axis=1))
     assert cosines[0] > 0.999
+
+
+def test_meta_leaves_out_by_default_what_sets_the_islands_apart() -> None:
+    rng = np.random.default_rng(3)
+    along, between = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    tables = [rng.normal(size=(50, 3)) + rng.normal(size=(50, 1)) * 5 * along for _ in range(2)]
+    islands = [tables[0] - 40 * between, tables[1] + 40 * between]
+    pca = atoll.PCA(n_components=1, protocol="meta").fit(islands)
+    assert abs(pca.components_[0] @ along) > 0.99
+    together = atoll.PCA(n_components=1, protocol="meta", between_means=True).fit(islands)
+    assert abs(together.components_[0] @ between) > 0.99
 
 
 def test_a_table_with_fewer_rows_than_columns_warns() -> None:

@@ -20,7 +20,7 @@ class Meta(JointModel):
     """Each island's leading components, merged by a server that sees them."""
 
     protocol = "meta"
-    options: ClassVar[Constraints] = {"ledger": ANY, "whiten": FLAG}
+    options: ClassVar[Constraints] = {"ledger": ANY, "whiten": FLAG, "between_means": FLAG}
 
     def study(self, estimator: Any, islands: Mapping[str, Island]) -> Study:
         return Study(
@@ -31,6 +31,7 @@ class Meta(JointModel):
             parameters={
                 "n_components": plain_number(estimator.n_components),
                 "standardize": False,
+                "between_means": bool(estimator.between_means),
                 **column_parameters(estimator, islands, labels=True),
             },
             release={

@@ -98,6 +98,9 @@ class PCA(Islands, Model):
     accept_determined : bool
         Release outputs also where they say all second moments, as nearly all components do, and fewer
         where columns hold whole numbers. Refused otherwise; ``atoll review`` says where the line is.
+    between_means : bool
+        With "meta": whether what sets the islands' means apart counts. Not by default: meta-analyses leave
+        it out.
     columns : list of str, optional
         The columns to use, of tables that have others too.
     label : str, optional
@@ -197,6 +200,7 @@ class PCA(Islands, Model):
         mix: Any = None,
         digits: int | str | None = None,
         accept_determined: bool = False,
+        between_means: bool = False,
         columns: Any = None,
         label: str | None = None,
         categorical: Any = None,
@@ -223,7 +227,7 @@ class PCA(Islands, Model):
         self.bounds = bounds
         self.mix = mix
         self.digits = digits
-        self.accept_determined = accept_determined
+        self.accept_determined, self.between_means = accept_determined, between_means
         self.columns, self.label, self.whiten = columns, label, whiten
         self.categorical, self.levels, self.missing, self.flat = categorical, levels, missing, flat
         self.random_state, self.engine = random_state, engine

@@ -7,12 +7,14 @@ them. Symbols: P_i -> local, Sigma_t V_t^T -> weighted, k -> n_components.
 
 Adversary (meta): passive. Learns: the server each island's row count, mean and leading components, in
 the clear. These are baselines to compare with, not protection.
-Deviation (meta): islands centre their rows on their own mean; the server adds the spread between the
+Islands of ``meta`` centre their rows on their own mean, and what sets the means apart is lost, as in the
+meta-analyses that SF-PCA is compared with. Ours (``between_means``): the server adds the spread between the
 means as one more row per island, so that the merge is exact when nothing is truncated.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from atoll.protocols.booking import Booking
 from atoll.protocols.own import Own
 from atoll.protocols.pca import released
 from atoll.protocols.pca.decompose import Decomposition, decompose, standard_scale
-from atoll.protocols.pca.pppca.parameters import PPPCAParameters, check
+from atoll.protocols.pca.pppca.parameters import PPPCAParameters, check, check_parameters
 from atoll.protocols.pca.released import (
     CONSUMER,
     MODEL_VALUES,
@@ -43,6 +45,12 @@ from atoll.protocols.pca.released import (
 )
 from atoll.study.address import Address
 from atoll.study.model import Study
+
+
+class MetaParameters(PPPCAParameters, frozen=True):
+    """Those of PPPCA, and ``between_means``: whether the spread between the islands' means counts."""
+
+    between_means: bool = False
 
 
 class LocalComponents(Message, frozen=True):
@@ -71,13 +79,17 @@ def local_components(local: Moments, k: int | float | None) -> LocalComponents:
     )
 
 
-def merge(parts: list[LocalComponents], k: int | float | None) -> tuple[Decomposition, Matrix, int]:
-    """The components of the stacked local ones and of the spread between the means."""
+def merge(
+    parts: list[LocalComponents], k: int | float | None, *, between_means: bool
+) -> tuple[Decomposition, Matrix, int]:
+    """The components of the stacked local ones, with the spread between the means or without it."""
     n = sum(part.n for part in parts)
     mean = np.sum([part.n * part.mean for part in parts], axis=0) / n
-    between = [np.sqrt(part.n) * (part.mean - mean)[None, :] for part in parts]
-    stacked = np.vstack([part.weighted for part in parts] + between)
-    return decompose(stacked.T @ stacked / (n - 1), n, k), mean, n
+    stacked = [part.weighted for part in parts]
+    if between_means:
+        stacked += [np.sqrt(part.n) * (part.mean - mean)[None, :] for part in parts]
+    rows = np.vstack(stacked)
+    return decompose(rows.T @ rows / (n - 1), n, k), mean, n
 
 
 def own_pca(local: Moments, p: PPPCAParameters, island: str) -> tuple[Decomposition, Matrix | None]:
@@ -104,7 +116,7 @@ async def meta_provider(net: Network, study: Study, own: Own, record: Record) ->
 
 
 async def _meta_provider(net: Network, study: Study, own: Own, booked: Booking) -> Learned:
-    p, server = study.read_parameters(PPPCAParameters), study.the(SERVER)
+    p, server = study.read_parameters(MetaParameters), study.the(SERVER)
     island = own.table
     agreed = await handshake.announce(net, island, server, p.columns, None)
     table = island.chosen(agreed.names)
@@ -117,12 +129,13 @@ async def _meta_provider(net: Network, study: Study, own: Own, booked: Booking) 
 
 
 async def meta_server(net: Network, study: Study, own: Own, record: Record) -> Learned:
-    p, providers = study.read_parameters(PPPCAParameters), study.who(PROVIDER)
+    p, providers = study.read_parameters(MetaParameters), study.who(PROVIDER)
     agreed = await handshake.check(net, providers, p.columns)
     parts = await net.gather(LocalComponents, providers)
     for address, part in parts.items():
         _check_part(part, len(agreed.names), address)
-    T, mean, n = await net.compute(merge, list(parts.values()), p.n_components)
+    merged = partial(merge, between_means=p.between_means)
+    T, mean, n = await net.compute(merged, list(parts.values()), p.n_components)
     model = Model(T.components, mean, None, agreed.names if agreed.named else None)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     count = SampleCount(n, tuple(address.party for address in providers))
@@ -192,8 +205,9 @@ def separate_learns(study: Study) -> list[Disclosure]:
 
 def check_meta(study: Study) -> None:
     """Merged decompositions have no joint variances to standardise by."""
-    check(study)
-    if study.read_parameters(PPPCAParameters).standardize:
+    p = study.read_parameters(MetaParameters)
+    check_parameters(study, p)
+    if p.standardize:
         raise ParameterError(
             "meta cannot standardise: islands would divide by different deviations",
             hint="standardise the islands beforehand, or use protocol='pppca'",
@@ -203,12 +217,13 @@ def check_meta(study: Study) -> None:
 
 META = Protocol(
     name="meta",
+    version=2,
     title="Merged local decompositions (baseline)",
     roles={PROVIDER: meta_provider, SERVER: meta_server, CONSUMER: meta_consumer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({SERVER}),
     messages=(*handshake.MESSAGES, LocalComponents, Model, Variances, SampleCount),
-    parameters=PPPCAParameters,
+    parameters=MetaParameters,
     outputs=META_OUTPUTS,
     learns=meta_learns,
     adversary="A baseline: the server sees each island's own statistics in the clear.",

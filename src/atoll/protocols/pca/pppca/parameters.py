@@ -45,7 +45,11 @@ def settle(study: Study) -> Study:
 
 def check(study: Study) -> None:
     """What the study's types cannot say."""
-    p = study.read_parameters(PPPCAParameters)
+    check_parameters(study, study.read_parameters(PPPCAParameters))
+
+
+def check_parameters(study: Study, p: PPPCAParameters) -> None:
+    """The same, of parameters that may be more than PPPCA's."""
     check_columns(p)
     k = p.n_components
     if isinstance(k, bool) or (isinstance(k, int) and k < 1) or (isinstance(k, float) and not 0 < k < 1):

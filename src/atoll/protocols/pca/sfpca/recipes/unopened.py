@@ -1,4 +1,4 @@
-"""The recipe of ``eigen = "encrypted"``: the outputs and one bit are opened, no spectrum and no total variance.
+"""The recipe of ``eigen = "encrypted"``: outputs and one bit are opened, no spectrum and no total variance.
 
 The covariance is divided by what its trace cannot exceed, given the study's bounds. Of few columns, the
 vectors are those of the matrix itself (:mod:`deflation`). Of more, they are those of Q C Q^T, where Q is the
@@ -10,8 +10,8 @@ What the bit (:mod:`verdict`) vouches for, each as a number that is one where al
 
 - every projector is pure to 2^-8 before its last steps. No step does more than squaring does, so that
   the distance to the next eigenvalue, g of this one, is at least ln(2^9) / 2^steps. More than that:
-  sum_j 4^j (1 - p_j) over the steps is above 1/g^2 (by 1.5 at least, for p_j falls short of one by 2 x/(1 + x)^2 or
-  more with x = (1 - g)^(2^j));
+  sum_j 4^j (1 - p_j) over the steps is above 1/g^2, for p_j falls short of one by at least 2x / (1 + x)^2
+  with x = (1 - g)^(2^j);
 - every normalised row is of length one: it is shorter where its length was below what inverse roots reach;
 - of a sketch, E = 4 sum_i (1 - cos(b_i, c_i)) (w_i + w_(i-1)) with the sums w above, twice the squared
   residual over the squared gaps on both sides, is below 0.0001: then so are the squared errors.
@@ -19,7 +19,6 @@ What the bit (:mod:`verdict`) vouches for, each as a number that is one where al
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, log2, sqrt
 from typing import Any, NamedTuple
 
@@ -49,7 +48,7 @@ from atoll.protocols.pca.sfpca.recipes.moments import check_moments
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING, orthonormalised, start
 from atoll.protocols.pca.sfpca.recipes.verdict import passes, powered, product_of
 from atoll.secret_matrices.entrywise import inverse_roots
-from atoll.secret_matrices.machine import Job, Machine, Shared
+from atoll.secret_matrices.machine import Machine, Shared
 from atoll.secret_matrices.rotations import gaussians
 
 WHOLE_UP_TO = 64
@@ -93,9 +92,14 @@ class Rows(NamedTuple):
     """E over its bound, of a sketch."""
 
 
+def sketches(k: int, m: int) -> bool:
+    """Whether vectors are looked for in a sketch, or in the covariance itself."""
+    return m > max(WHOLE_UP_TO, k + OVERSAMPLING)
+
+
 async def unopened(machine: Machine, inputs: Inputs, k: int, effort: Effort) -> Found:
     """Components of which nothing but a bit is opened; refused unless it is one."""
-    if inputs.columns <= max(WHOLE_UP_TO, k + OVERSAMPLING):
+    if not sketches(k, inputs.columns):
         A = await _whole(machine, inputs)
         found = await projectors(machine, A, k, effort.course, 0.0)
         made = await _of_matrix(machine, await _taken_out(machine, inputs, found, k))
@@ -136,9 +140,7 @@ def _covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     return gram_covariance(machine, inputs, policy, inputs.most_variance)
 
 
-async def _sketched(
-    machine: Machine, inputs: Inputs, C: Covariance, k: int
-) -> tuple[Shared, Shared, float]:
+async def _sketched(machine: Machine, inputs: Inputs, C: Covariance, k: int) -> tuple[Shared, Shared, float]:
     """Y = Q C and Q C Q^T, and how far its eigenvalues may be below zero."""
     rho = min(k + OVERSAMPLING, inputs.columns)
     P = start(machine, inputs, C.policy, rho)
@@ -185,9 +187,7 @@ async def _of_matrix(machine: Machine, a: Shared) -> Rows:
     return Rows(a, at_fraction(machine, roots.roots, _COSINE_FRACTION, bits=roots.roots.bits), roots.squares)
 
 
-async def _of_sketch(
-    machine: Machine, C: Covariance, b: Shared, found: Projectors, course: Course
-) -> Rows:
+async def _of_sketch(machine: Machine, C: Covariance, b: Shared, found: Projectors, course: Course) -> Rows:
     """One more product with C, and how far it turns the rows."""
     k = b.shape[0]
     c = await C.times(machine, b)

@@ -68,7 +68,7 @@ def grid_digits(n_providers: int) -> int:
 
 
 def offset(digits: int) -> float:
-    """What brings the threshold into the middle between two points of the grid, and all of them above zero."""
+    """What brings the threshold into the middle between two points of the grid, and all points above zero."""
     below = floor((THRESHOLD - _MARGIN) / _ROOM * 2.0**digits)
     return THRESHOLD - _ROOM * (below + 0.5) * 2.0**-digits
 

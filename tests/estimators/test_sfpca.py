@@ -199,7 +199,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
         ParameterError,
         "variant='paper' is not available",
     ),
-    "eigen": (lambda: sfpca(eigen="encrypted").fit([X, X]), ParameterError, "eigen='encrypted' is not"),
+    "eigen": (lambda: sfpca(eigen="open").fit([X, X]), ParameterError, "eigen='open' is not"),
     "release": (lambda: sfpca(release="sealed").fit([X, X]), ParameterError, "release='sealed' is not"),
     "standardize many": (
         lambda: sfpca(standardize=True).fit([np.ones((40, 1025)), np.ones((40, 1025))]),

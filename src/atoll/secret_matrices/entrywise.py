@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
+from math import ceil, log2, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +26,8 @@ ROOT_BITS = 23
 REACH = 20
 """No result of an entry that they bring to one, v >= 2^-39, is above 2^20."""
 
-_STEPS = (
-    *schedule("fast").steps,  # to 2^-22 for v in [2^-39, 1]
-    # 1 + e/2 + 3e^2/8 + 5e^3/16 with e = 1 - M: from 2^-22 to 2^-88.
-    (Fraction(381, 256), Fraction(-299, 512), Fraction(27, 256), Fraction(-5, 512)),
-)
+# 1 + e/2 + 3e^2/8 + 5e^3/16 with e = 1 - M: from 2^-22 to 2^-88.
+_LAST = (Fraction(381, 256), Fraction(-299, 512), Fraction(27, 256), Fraction(-5, 512))
 
 
 class Entries(Basis):
@@ -59,21 +58,29 @@ class Roots(NamedTuple):
     squares: Shared
 
 
-async def inverse_roots(machine: Machine, v: Shared) -> Roots:
+async def inverse_roots(machine: Machine, v: Shared, name: str = "fast") -> Roots:
     """v^(-1/2) of every entry of a column with entries in [0, 1].
 
-    Exact to 2^-88 from v = 2^-39 on; below, v times the result squared falls short of one, down to zero.
-    It never exceeds one, whatever v is.
+    Exact to 2^-88 from v = 2^-39 on ("fast"; "default": 2^-57); below, v times the result squared falls
+    short of one, down to zero. It never exceeds one, whatever v is.
     """
     M, W, grown = v, None, 0
-    for step in _STEPS:
+    steps = (*schedule(name).steps, _LAST)
+    for step in steps:
         basis = Entries(machine, M, ROOT_FRACTION)
         A, MA = await evaluate(basis, [step, times_m(step)])
         # A < 2^5 while M A and W are at most one.
         out = await basis.multiply(A, [MA] if W is None else [MA, W], bits=STEP_BITS + 1)
         M, W = replace(out[0], bits=1), A if W is None else out[1]
-        if step is not _STEPS[-1]:
+        if step is not steps[-1]:
             grown += STEP_BITS
             W = machine.combine([(1.0, W.times_power_of_two(-STEP_BITS))], fraction=ROOT_FRACTION, bits=0)
     assert W is not None
-    return Roots(replace(W.times_power_of_two(grown), bits=ROOT_BITS), M)
+    return Roots(replace(W.times_power_of_two(grown), bits=root_bits(name)), M)
+
+
+@cache
+def root_bits(name: str) -> int:
+    """log2 of what no result exceeds: the product of all polynomials at zero, where every one is largest."""
+    at_zero = [sum(c * (-1) ** j for j, c in enumerate(step)) for step in (*schedule(name).steps, _LAST)]
+    return ceil(log2(prod(at_zero)))

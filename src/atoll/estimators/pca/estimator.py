@@ -85,6 +85,10 @@ class PCA(Islands, Model):
         strict in half of the rounds; it opens as many numbers more as there are Ritz values. "auto" chooses:
         up to 128 columns by what is forecast to be faster; all but "direct" and "accurate" try once more
         accurately where the certificate refuses.
+    eigen : "masked" or "encrypted"
+        SF-PCA: "masked" opens Ritz values or all eigenvalues, and the total variance. "encrypted" opens
+        nothing but whether the components are accurate: there are no variances, it takes ten times as many
+        rounds or more, and needs ``bounds``.
     spectrum : "auto" or "ritz"
         SF-PCA: "ritz" forbids recipes that open all eigenvalues.
     release : "components", "scores" or "encrypted"

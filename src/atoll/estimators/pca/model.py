@@ -125,7 +125,10 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self._fitted("plot_loadings")
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(self.n_features_in_)])
         return loadings_figure(
-            self.components_, list(names), self._title("loadings"), self.explained_variance_ratio_
+            self.components_,
+            list(names),
+            self._title("loadings"),
+            getattr(self, "explained_variance_ratio_", None),
         )
 
     def plot_projection(self, islands: Any) -> Picture:
@@ -142,7 +145,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             self._title("every record's projection"),
             labels=labels_of(self, tables),
             label_name=self.label or "label",
-            shares=self.explained_variance_ratio_,
+            shares=getattr(self, "explained_variance_ratio_", None),
         )
 
     def _scores_of(self, tables: Mapping[str, Any]) -> dict[str, Matrix]:

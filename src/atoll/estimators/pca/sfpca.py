@@ -37,6 +37,14 @@ _RELEASES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 
+_PUBLIC = ("explained_variance", "n_samples", "certificate")
+
+
+def hides(estimator: Any) -> bool:
+    """Whether no variance is ever opened."""
+    return bool(estimator.eigen == "encrypted")
+
+
 def _only(value: str, hint: str) -> Constraint:
     """The one form of an option that there is so far."""
     refusal = "{name}={value!r} is not available with protocol='sfpca'; {name}=%r is" % value  # noqa: UP031
@@ -50,7 +58,7 @@ class SFPCA(Adapter):
     prepares = True
     options: ClassVar[Constraints] = {
         "variant": _only("fast", "the paper's own routines are not implemented"),
-        "eigen": _only("masked", "the eigenproblem is solved in the clear after secret rotations"),
+        "eigen": among(("masked", "encrypted"), "{name}={value!r} is not possible"),
         "release": among(_RELEASES, "{name}={value!r} is not available with protocol='sfpca'"),
         "recipe": among(RECIPES, "there is no recipe {value!r}"),
         "spectrum": among(("auto", "ritz"), "{name}={value!r} is not possible"),
@@ -74,12 +82,18 @@ class SFPCA(Adapter):
         name: constraint for name, constraint in PRIVACY_OPTIONS.items() if name != "centre"
     }
 
+    def check(self, estimator: Any) -> None:
+        super().check(estimator)
+        if estimator.whiten and hides(estimator):
+            _refuse_variances("whiten")
+
     # ---- fitting ----
 
     def study(self, estimator: Any, islands: Mapping[str, Island]) -> Study:
         if estimator.partition == VERTICAL:
             check_alignment(islands)
-        public = dict.fromkeys(("explained_variance", "n_samples", "certificate"), ("provider", "consumer"))
+        outputs = ("n_samples", "certificate") if hides(estimator) else _PUBLIC
+        public = dict.fromkeys(outputs, ("provider", "consumer"))
         return Study(
             name="PCA",
             protocol=self.protocol,
@@ -91,6 +105,7 @@ class SFPCA(Adapter):
                 "spectrum": estimator.spectrum,
                 "standardize": bool(estimator.standardize),
                 "bounds": plain_bounds(estimator.bounds),
+                **({"eigen": estimator.eigen} if hides(estimator) else {}),
                 **_digits(estimator),
                 **_privacy(estimator),
             },
@@ -100,12 +115,16 @@ class SFPCA(Adapter):
 
     def take(self, estimator: Any, run: Run) -> None:
         result = run.result
-        take_variances(estimator, run)
+        if hides(estimator):
+            estimator.n_samples_ = int(result["n_samples"])
+            estimator.n_components_ = int(estimator.n_components)
+        else:
+            take_variances(estimator, run)
+            estimator.n_components_ = len(estimator.explained_variance_)
         estimator.rows_ = dict(result["rows"])
         if estimator.epsilon is not None:
             estimator.variances_of_ = variances_of(estimator)
         estimator.certificate_ = dict(result["certificate"])
-        estimator.n_components_ = len(estimator.explained_variance_)
         if estimator.release == "encrypted":
             estimator.encrypted_ = EncryptedModel.of_run(result.study, run.learned, estimator.engine)
             return
@@ -130,6 +149,8 @@ class SFPCA(Adapter):
 
     def check_use(self, estimator: Any, what: str) -> None:
         super().check_use(estimator, what)
+        if hides(estimator) and what in ("plot_scree", "get_covariance"):
+            _refuse_variances(what)
         if what not in ("fit_transform", "plot_scree", "plot_projection"):
             _check_released(estimator)
         if what in NEED_MEAN:
@@ -205,6 +226,13 @@ def _check_released(estimator: Any) -> None:
             "the components were released to nobody (release='scores')",
             hint="scores_ holds each island's own projections; release='components' gives the components",
         )
+
+
+def _refuse_variances(what: str) -> None:
+    raise NotReleased(
+        f"{what} needs the components' variances, which eigen='encrypted' opens to nobody",
+        hint="eigen='masked' opens them",
+    )
 
 
 def check_alignment(tables: Mapping[str, Island]) -> None:

@@ -98,6 +98,8 @@ def check_outputs(study: Study, public: Public) -> None:
 def check_spectrum(study: Study, public: Public, found: Found) -> None:
     """Refuse, once the spectrum is known to all, components whose variances say the rest."""
     p = study.read_parameters(SFPCAParameters)
+    if found.values is None or found.total_variance is None:
+        return  # nobody knows it
     if p.epsilon is None and not p.accept_determined and takers(study):
         values = found.values[: public.k].tolist()
         determined.check_spectrum(values, found.total_variance, len(public.columns))

@@ -28,6 +28,10 @@ _LAST_ISLAND = (
     "all providers but one, if they work together with the coordinator, can work out the last island's total "
     "variance and, with the offset, its projected mean"
 )
+_LAST_UNOPENED = (
+    "all providers but one, if they work together with the coordinator, know their own rows: what the "
+    "components say beyond these is about the last island's, and the offset gives its projected mean"
+)
 _STANDARDISED = (
     "a run that is refused because columns hardly vary within their range shows how far these fall short, "
     "added up, not which they are; no variance, mean or standard deviation of a column is opened"
@@ -47,7 +51,7 @@ def learns(study: Study) -> list[Disclosure]:
         *(_range(study, p) if p.epsilon is None else _centre(study)),
     ]
     for role in (PROVIDER, COORDINATOR):
-        said += _openings(role, p)
+        said += _openings(role, p) if not p.hides_spectrum else _bit(role, p)
     said += _outputs(study, p) + _all_components(study, p)
     if p.epsilon is not None:
         return said + _private_caveats(p)
@@ -201,6 +205,17 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
     return said
 
 
+def _bit(role: str, p: SFPCAParameters) -> list[Disclosure]:
+    """All that is opened where the spectrum stays encrypted."""
+    kinds = (machine.OpenedMatrix,) if role == PROVIDER else (machine.OpenedShare,)
+    words = "one bit: whether the components are accurate; if not, the run ends without any"
+    said = [Disclosure(role, words, kinds, ("certificate",))]
+    if p.retries:
+        words = "if the first try turns out not to be accurate enough and is repeated: that it was"
+        said.append(Disclosure(role, words))
+    return said
+
+
 def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     said = []
     mean, noisy = ("the mean of each column", "") if p.epsilon is None else ("the private centre", NOISY)
@@ -235,6 +250,8 @@ def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     k, columns = p.n_components, p.columns
     if k is not None and columns is not None and k < len(columns) - 1:
         return []
+    if p.hides_spectrum:
+        return _all_directions(study, p)
     if columns is not None and k == len(columns) - 1:
         words = f"from all components but one, their variances and the total, it can work out {_matrix(p)}"
     elif k is None or columns is not None:
@@ -244,6 +261,15 @@ def _all_components(study: Study, p: SFPCAParameters) -> list[Disclosure]:
             f"where the tables have no more than {k} columns, the components {_inverted(p)}; with one column "
             f"more, still {_matrix(p)}"
         )
+    return [Disclosure(role, words) for role in _component_holders(study)]
+
+
+def _all_directions(study: Study, p: SFPCAParameters) -> list[Disclosure]:
+    """Nearly all components say in which directions columns are uncorrelated, whatever their variances."""
+    words = (
+        f"where the tables have up to {(p.n_components or 0) + 1} columns, all directions in which the "
+        "columns are uncorrelated and, with as many components as columns and the offset, the columns' means"
+    )
     return [Disclosure(role, words) for role in _component_holders(study)]
 
 
@@ -282,10 +308,11 @@ def _private_caveats(p: SFPCAParameters) -> list[Disclosure]:
 
 
 def _common_caveats(p: SFPCAParameters) -> list[Disclosure]:
+    last = _LAST_UNOPENED if p.hides_spectrum else _LAST_ISLAND
     said = [
         Disclosure(
             PROVIDER,
-            _STANDARDISED if p.standardize else _LAST_ISLAND,
+            _STANDARDISED if p.standardize else last,
         ),
     ]
     if p.bounds is None:
@@ -327,13 +354,10 @@ def _caveats(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     few = f"{small_rows(p.n_components or 1)} rows"
     if p.n_components is None:
         few += ", or than four more than twice the number of components,"
-    said = [
-        Disclosure(
-            PROVIDER,
-            "the eigenvalues show an island that has a single row, up to the signs of its values; islands "
-            f"with fewer than {few} are named in a warning",
-        ),
-    ]
+    shown = "the eigenvalues show an island that has a single row, up to the signs of its values"
+    if p.hides_spectrum:
+        shown = "the components say most about an island that has hardly any rows, or far larger values"
+    said = [Disclosure(PROVIDER, f"{shown}; islands with fewer than {few} are named in a warning")]
     if score_owners(study):
         said.append(
             Disclosure(

@@ -14,6 +14,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     StudyLinks,
     decide,
     direct_shows_no_more,
+    may_hide,
 )
 from atoll.protocols.pca.sfpca.planner import (
     CountedRun,
@@ -24,6 +25,7 @@ from atoll.protocols.pca.sfpca.planner import (
     planned,
 )
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
+from atoll.protocols.pca.sfpca.recipes.unopened import EFFORTS
 from atoll.secret_matrices.costs import rates as tables
 from atoll.secret_matrices.costs.costing import Costing
 from atoll.secret_matrices.costs.rates import Rates
@@ -109,19 +111,39 @@ def _course(
     said = [f"{_name(tries[0])}, because {_reason(p, shape.k, shape.columns)}: {_cost(taken)}"]
     if p.epsilon is not None:
         return said
+    if p.hides_spectrum:
+        said.append(f'eigen = "masked" instead: {_masked_cost(study, given, shape, rates)}')
+        return said + _second_try(study, tries, given, shape, rates)
     other = "default" if tries[0] == "direct" else "direct"
     possible = shape.columns <= MAX_DIRECT if other == "direct" else shape.k < joint_rows(study, shape.rows)
     if possible:
         instead = planned_course(study, other, given, shape, rates)
         said.append(f"{_name(other)} instead: {_cost(instead)}")
-    if len(tries) > 1:
-        again = planned_course(study, tries[1], given, shape, rates)
-        more = f"{_name(tries[1])}, once more with new keys"
-        said.append(f"should the certificate refuse the first result: {more}: {_cost(again)}")
-    return said
+    if may_hide(study, p):
+        hidden = planned_course(study, next(iter(EFFORTS)), given, shape, rates)
+        said.append(f'eigen = "encrypted" instead, which opens no spectrum: {_cost(hidden)}')
+    return said + _second_try(study, tries, given, shape, rates)
+
+
+def _second_try(
+    study: Study, tries: Sequence[str], given: Circumstances, shape: Shape, rates: Rates
+) -> list[str]:
+    if len(tries) == 1:
+        return []
+    again = planned_course(study, tries[1], given, shape, rates)
+    more = f"{_name(tries[1])}, once more with new keys"
+    return [f"should the certificate refuse the first result: {more}: {_cost(again)}"]
+
+
+def _masked_cost(study: Study, given: Circumstances, shape: Shape, rates: Rates) -> str:
+    """What the same study would take if it opened a spectrum."""
+    recipe = "direct" if direct_shows_no_more(shape.k, shape.columns) else "default"
+    return f"{_name(recipe)}, {_cost(planned_course(study, recipe, given, shape, rates))}"
 
 
 def _name(recipe: str) -> str:
+    if recipe in EFFORTS:
+        return f"the encrypted eigenproblem ({'accurate' if 'accurate' in recipe else 'default'} course)"
     return recipe if recipe == "direct" else f"strict ({recipe} policy)"
 
 
@@ -132,6 +154,8 @@ def _cost(course: Course) -> str:
 
 def _reason(p: SFPCAParameters, k: int, m: int) -> str:
     ritz = min(k + OVERSAMPLING, m)
+    if p.hides_spectrum:
+        return "the study opens no spectrum and no total variance (eigen = 'encrypted')"
     if p.epsilon is not None:
         return "a noisy covariance may be indefinite, which strict cannot bound"
     if p.recipe != "auto":

@@ -13,6 +13,7 @@ from atoll.protocols.pca.decompose import check_components
 from atoll.protocols.pca.sfpca.ranges import check_bounds
 from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
+from atoll.protocols.pca.sfpca.recipes.unopened import EFFORTS, sketches
 from atoll.protocols.private_options import PrivateParameters
 from atoll.secret_matrices.machine import EVERY_PRECISION, Precision
 from atoll.study.model import DEFAULT_SUM, Study
@@ -61,7 +62,8 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     bits of components, offset and scores that are released, or "full"; ``accept_determined``: release
     what says the second moments (:mod:`digits`); ``spectrum``: "ritz" forbids recipes that open all
     eigenvalues; ``links``: between the parties; ``direct_up_to``: columns up to which "auto" takes direct,
-    which the planner fills in from the links (:mod:`settled`) before anybody approves the study.
+    which the planner fills in from the links (:mod:`settled`) before anybody approves the study; ``eigen``:
+    "encrypted" opens no spectrum and no total variance, only whether the result holds.
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
     the length at which rows are cut, may be given in place of ``bounds`` or beside them. Numbers of
@@ -81,6 +83,12 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     spectrum: Literal["auto", "ritz"] = "auto"
     links: StudyLinks = StudyLinks()
     direct_up_to: int | None = None
+    eigen: Literal["masked", "encrypted"] = "masked"
+
+    @property
+    def hides_spectrum(self) -> bool:
+        """Whether nothing but a bit is opened besides the outputs."""
+        return self.eigen == "encrypted"
 
     @property
     def direct_limit(self) -> int:
@@ -96,7 +104,7 @@ class SFPCAParameters(PrivateParameters, frozen=True):
         """Whether direct is what runs; None where that rests on the number of columns."""
         if self.recipe == "direct" or self.epsilon is not None:
             return True
-        if self.recipe != "auto" or self.spectrum == "ritz":
+        if self.recipe != "auto" or self.spectrum == "ritz" or self.hides_spectrum:
             return False
         if self.whole_spectrum:
             return True
@@ -153,6 +161,9 @@ def _recipes(p: SFPCAParameters, k: int, m: int) -> tuple[str, ...]:
         )
     if p.epsilon is not None:
         return _private_attempt(m)
+    if p.hides_spectrum:
+        first, second = EFFORTS
+        return (second,) if p.recipe == "accurate" else (first, second) if p.retry else (first,)
     _check_ritz(p, k, m)
     if p.recipe == "direct" or (p.recipe == "auto" and (p.whole_spectrum or m <= p.direct_limit)):
         if m > MAX_DIRECT:
@@ -178,10 +189,15 @@ def _check_ritz(p: SFPCAParameters, k: int, m: int) -> None:
         )
 
 
-def precisions_of(recipe: str, partition: str) -> tuple[Precision, ...]:
-    """Of a recipe's products: where islands hold rows, direct multiplies small matrices only."""
-    precise = recipe == "direct" and partition == "horizontal"
+def precisions_of(recipe: str, partition: str, k: int, m: int) -> tuple[Precision, ...]:
+    """Of a recipe's products: where islands hold rows, some multiply small matrices only."""
+    precise = on_the_covariance(recipe, k, m) and partition == "horizontal"
     return (Precision.HIGH,) if precise else EVERY_PRECISION
+
+
+def on_the_covariance(recipe: str, k: int, m: int) -> bool:
+    """Whether a recipe works on the joint covariance itself, from exact sums, and makes no sketch."""
+    return recipe == "direct" or (recipe in EFFORTS and not sketches(k, m))
 
 
 def direct_shows_no_more(k: int, m: int) -> bool:
@@ -231,6 +247,8 @@ def check(study: Study) -> None:
             f"there is no recipe {p.recipe!r}", hint=one_of(p.recipe, RECIPES), path=("parameters", "recipe")
         )
     _check_spectrum(p)
+    if p.hides_spectrum:
+        _check_hidden(study, p)
     if p.recipe == OPENED_SKETCH and len(study.who("provider")) > MAX_SKETCHING:
         raise StudyError(
             f"recipe={OPENED_SKETCH!r} is for up to {MAX_SKETCHING} islands: of more, all but one could "
@@ -282,6 +300,61 @@ def _check_spectrum(p: SFPCAParameters) -> None:
             hint=f"columns, 0 to {MAX_DIRECT}; left out, the planner decides by the links",
             path=("parameters", "direct_up_to"),
         )
+
+
+_HIDDEN_RECIPES = ("auto", "accurate")
+
+
+def may_hide(study: Study, p: SFPCAParameters) -> bool:
+    """Whether the study could ask for eigen = "encrypted", but for the variances that it releases."""
+    plain = p.epsilon is None and not p.standardize and study.partition != VERTICAL
+    return plain and p.bounds is not None and p.n_components is not None
+
+
+def _check_hidden(study: Study, p: SFPCAParameters) -> None:
+    """Refuse what would open, or needs, what eigen = "encrypted" keeps closed."""
+    wrong: list[tuple[bool, str, str, tuple[str, ...]]] = [
+        (
+            p.bounds is None,
+            "needs bounds: without them the data's range would be opened",
+            "bounds = { column = [low, high], ... }, as close to the values as is public",
+            ("parameters", "bounds"),
+        ),
+        (
+            p.n_components is None,
+            "needs a number of components",
+            "n_components = 2, say",
+            ("parameters", "n_components"),
+        ),
+        (
+            p.recipe not in _HIDDEN_RECIPES,
+            f"has no recipe {p.recipe!r}",
+            'recipe = "auto", or "accurate"',
+            ("parameters", "recipe"),
+        ),
+        (
+            p.standardize,
+            "does not standardise columns",
+            "divide the columns by public numbers beforehand",
+            ("parameters", "standardize"),
+        ),
+        (p.epsilon is not None, "takes no epsilon", "leave one of the two out", ("parameters", "epsilon")),
+        (
+            study.partition == VERTICAL,
+            "is for islands that hold rows",
+            'leave eigen out, or "masked"',
+            ("parameters", "eigen"),
+        ),
+        (
+            bool(study.receivers("explained_variance")),
+            "releases no variances",
+            "leave explained_variance out",
+            ("release", "explained_variance"),
+        ),
+    ]
+    for is_wrong, words, hint, path in wrong:
+        if is_wrong:
+            raise StudyError(f'eigen = "encrypted" {words}', hint=hint, path=path)
 
 
 def _check_shares(study: Study) -> None:

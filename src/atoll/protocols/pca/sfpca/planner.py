@@ -23,15 +23,17 @@ from atoll.protocols.pca.sfpca.parameters import (
     VERTICAL,
     SFPCAParameters,
     decide,
+    on_the_covariance,
     precisions_of,
 )
 from atoll.protocols.pca.sfpca.private import Noisy
-from atoll.protocols.pca.sfpca.ranges import LEVELS
+from atoll.protocols.pca.sfpca.ranges import LEVELS, declared
 from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
 from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs
 from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
+from atoll.protocols.pca.sfpca.recipes.unopened import EFFORTS, sketches
 from atoll.protocols.pca.sfpca.scores import for_rows, score_owners
 from atoll.secret_matrices.costs.costing import Costing
 from atoll.secret_matrices.costs.counted import COORDINATOR, Counted, at_once
@@ -82,6 +84,8 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     rows, d, k = shape
     # Strict opens the total variance in units of the columns' range: an eighth of it for each, say.
     total = 0.5 if recipe == "direct" else max(0.5, d / 8)
+    if recipe in EFFORTS:
+        total = 1.0  # the bit: the components hold
     if p.standardize:
         total = float(d)  # no column is constant
     machine = Counted([str(a) for a in providers], total, costing)
@@ -94,10 +98,11 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
     if noisy is None and p.bounds is None:
         _count_range(study, machine, d if p.standardize else 1)
-    exact = p.standardize or (recipe == "direct" and noisy is None and study.partition != VERTICAL)
-    keep_rows = study.partition == VERTICAL or (recipe != "direct" and not exact and prefers_rows(rows, d))
+    whole = on_the_covariance(recipe, k, d)
+    exact = p.standardize or (whole and noisy is None and study.partition != VERTICAL)
+    keep_rows = study.partition == VERTICAL or (not whole and not exact and prefers_rows(rows, d))
     machine.costing.moments(rows, own_columns(study, d), exact=exact, keep_rows=keep_rows)
-    at_once(machine.set_up(precisions_of(recipe, study.partition)))
+    at_once(machine.set_up(precisions_of(recipe, study.partition, k, d)))
     _count_draws(machine, recipe, k, d)
     inputs = _inputs(study, machine, d, tuple(rows))
     found = at_once(steps.find(machine, inputs, k, recipe, noisy))
@@ -124,12 +129,26 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
     if study.partition == VERTICAL:
         split = evenly_split(machine.providers, d, rows[0])
         return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
-    standardize = study.read_parameters(SFPCAParameters).standardize
-    return Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=standardize)
+    p = study.read_parameters(SFPCAParameters)
+    inputs = Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=p.standardize)
+    return inputs._replace(most_variance=_most_variance(p, d))
+
+
+def _most_variance(p: SFPCAParameters, d: int) -> float:
+    """By the study's bounds; where they are of other columns than there will be, as if all were as wide."""
+    names = p.columns or (tuple(p.bounds) if isinstance(p.bounds, dict) else tuple(map(str, range(d))))
+    bounds = None
+    if len(names) == d and (not isinstance(p.bounds, tuple) or len(p.bounds) in (1, d)):
+        bounds = declared(p.bounds, names)
+    return float(d) if bounds is None else bounds.most_variance()
 
 
 def _count_draws(machine: Counted, recipe: str, k: int, d: int) -> None:
     """Secret rotations and sketches, which every provider draws for itself."""
+    if recipe in EFFORTS:
+        if sketches(k, d):
+            machine.costing.gaussians((k + OVERSAMPLING) * d)
+        return
     size = d if recipe == "direct" else min(k + OVERSAMPLING, d)
     if recipe != "direct":
         machine.costing.gaussians(size * d)

@@ -46,6 +46,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     SFPCAParameters,
     check,
     decide,
+    on_the_covariance,
     precisions_of,
 )
 from atoll.protocols.pca.sfpca.planner import expect
@@ -127,7 +128,7 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
     rows = await schema.receive_counts(net, study, table.n_rows, agreed)
     m = len(agreed.names)
     decided = decide(p, schema.joint_rows(rows, agreed.widths), m)
-    exact = p.standardize or decided.recipes == ("direct",)
+    exact = p.standardize or on_the_covariance(decided.recipes[0], decided.k, m)
     if spending is None:
         opened: tuple[int, ...] = ()
         if bounds is None:
@@ -280,17 +281,20 @@ async def _find(
 ) -> tuple[str, AnyMachine, Found]:
     """Run the recipe; where its certificate refuses and the study allows, once more with new keys."""
     p, m = study.read_parameters(SFPCAParameters), len(public.columns)
+    bounds = ranges.declared(p.bounds, public.columns)
     for i, recipe in enumerate(public.recipes):
         scoped = record.under(f"session {i}")
         coordinator_, providers = study.the(COORDINATOR), study.who(PROVIDER)
         machine = role(net, scoped, f"{study.digest}/{i}", coordinator_, providers, study.who(CONSUMER))
-        await machine.set_up(precisions_of(recipe, study.partition))  # Alg 1, l.1
+        await machine.set_up(precisions_of(recipe, study.partition, public.k, m))  # Alg 1, l.1
         seed = scoped("rotation", fresh_seed) if sums is not None else None
         names = tuple(str(a) for a in providers)
         moments, split = None if sums is None else sums.moments, split_of(study, net.me, public, sums)
         inputs = Inputs(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
         )
+        if bounds is not None and p.hides_spectrum:
+            inputs = inputs._replace(most_variance=bounds.most_variance())
         try:
             found = await steps.find(machine, inputs, public.k, recipe, public.noisy)  # Alg 1, l.2-7
             digits.check_spectrum(study, public, found)

@@ -65,6 +65,10 @@ class Declared(NamedTuple):
         """Midpoints, and the power of two that covers each column."""
         return Units(_covering(self._reach), self._centre)
 
+    def most_variance(self) -> float:
+        """What the columns' variances cannot exceed together, in units of the range's power of two."""
+        return float((np.ldexp(self._reach, -self.range().exponent) ** 2).sum())
+
     @property
     def _centre(self) -> Matrix:
         return np.asarray((self.low + self.high) / 2)

@@ -34,6 +34,8 @@ AnyMachine = roles.Provider | roles.Coordinator
 
 def variances(found: Found, public: Public) -> Variances:
     """Variances of the original columns, with scikit-learn's divisor."""
+    assert found.values is not None, "a study that keeps the spectrum encrypted releases no variances"
+    assert found.total_variance is not None, "neither is known, or both are"
     unit = 4.0**public.range.exponent * public.n / (public.n - 1)
     sigma = 0.0 if public.noisy is None else public.noisy.sigma
     values = deflate(found.values, len(public.columns), sigma) * unit
@@ -46,7 +48,7 @@ def variances(found: Found, public: Public) -> Variances:
 
 def _noise(found: Found, public: Public) -> NoiseStatement | None:
     """From the spectrum that everybody saw; whoever states it does not have the components."""
-    if public.noisy is None:
+    if public.noisy is None or found.values is None:
         return None
     return state(found.values, public.noisy.sigma, public.k, public.noisy.rows, public.noisy.centre)
 
@@ -82,14 +84,13 @@ def project(X: Matrix, known: Outputs) -> Matrix:
 
 def all_opened(study: Study, public: Public, found: Found, recipe: str) -> Outputs:
     """The numbers that every role with shares has seen by now."""
-    seen = named(variances(found, public))
-    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
-    seen |= {"n_samples": public.n, "islands": tuple(a.party for a in study.who(PROVIDER))}
+    seen: Outputs = {"n_samples": public.n, "islands": tuple(a.party for a in study.who(PROVIDER))}
     seen |= {"rows": by_party(study, public.rows)}
-    return seen | {
-        "certificate": named(certified(recipe, found.certificate)),
-        "spectrum": found.values * unit,
-    }
+    seen |= {"certificate": named(certified(recipe, found.certificate))}
+    if found.values is None:
+        return seen
+    unit = 4.0**public.range.exponent * public.n / (public.n - 1)
+    return seen | named(variances(found, public)) | {"spectrum": found.values * unit}
 
 
 def by_party(study: Study, rows: Sequence[int]) -> dict[str, int]:

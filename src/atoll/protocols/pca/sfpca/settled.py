@@ -30,7 +30,7 @@ def settle(study: Study) -> Study:
     p = study.read_parameters(SFPCAParameters)
     if p.recipe != "auto" or p.epsilon is not None or p.direct_up_to is not None:
         return study
-    if p.spectrum == "ritz" or p.n_components is None:
+    if p.spectrum == "ritz" or p.n_components is None or p.hides_spectrum:
         return study
     limit = p.n_components + DIRECT_MARGIN
     if p.columns is None or len(p.columns) > limit:

@@ -14,6 +14,7 @@ from atoll.protocols.pca.sfpca.recipes.columns import Split
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs, direct
 from atoll.protocols.pca.sfpca.recipes.strict import strict
+from atoll.protocols.pca.sfpca.recipes.unopened import EFFORTS, unopened
 from atoll.protocols.pca.sfpca.recipes.vertical import score_jobs
 from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, score_job
 from atoll.secret_matrices.machine import Floats, Machine, Shared
@@ -25,6 +26,8 @@ async def find(machine: Machine, inputs: Inputs, k: int, recipe: str, noisy: Noi
         return await private_direct(machine, inputs, k, noisy)
     if recipe == "direct":
         return await direct(machine, inputs, k)
+    if recipe in EFFORTS:
+        return await unopened(machine, inputs, k, EFFORTS[recipe])
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 

@@ -42,9 +42,9 @@ class Found(NamedTuple):
     offset: Shared | None
     """Components times the mean, over ``offset_factor``; none of standardised columns."""
     offset_factor: float
-    values: Floats
-    """All eigenvalues, or the Ritz values: opened. Divisor n."""
-    total_variance: float
+    values: Floats | None
+    """All eigenvalues, or the Ritz values: opened. Divisor n. None where they stay encrypted."""
+    total_variance: float | None
     certificate: Certificate
     standardised: Standardised | None = None
 
@@ -65,6 +65,9 @@ class Inputs(NamedTuple):
     standardize: bool = False
     plays: tuple[str, ...] = ()
     """The providers whose inputs these are, where they are not this role's alone: a simulation has all."""
+
+    most_variance: float = 0.0
+    """What the total variance cannot exceed, given the study's bounds; 0 where it is opened."""
 
     @property
     def mine(self) -> tuple[str, ...]:

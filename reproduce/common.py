@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 from threadpoolctl import threadpool_limits
 
 Floats = npt.NDArray[np.float64]
@@ -118,25 +119,42 @@ class Look:
     dashes: str = "-"
 
 
-def draw_methods(axes: Axes, lines: Sequence[Line], panel: str, measure: str, looks: dict[str, Look]) -> None:
+def draw_methods(
+    axes: Axes, lines: Sequence[Line], panel: str, measure: str, looks: dict[str, Look], *, log: bool = True
+) -> None:
     """Every method of a panel, with bars of one standard deviation; neighbours stand a little apart."""
     numbers = summary(line for line in lines if line.panel == panel and line.measure == measure)
     places = sorted({x for _, _, x, _ in numbers})
     for index, (method, look) in enumerate(looks.items()):
-        aside = _APART ** (index - (len(looks) - 1) / 2)
+        away = index - (len(looks) - 1) / 2
         points = sorted((x, *rest) for (_, name, x, _), rest in numbers.items() if name == method)
         if points:
             x, mean, deviation, _ = map(np.array, zip(*points, strict=True))
+            aside = x * _APART**away if log else x + (_APART - 1.0) * away * (places[-1] - places[0]) / 4
             axes.errorbar(
-                x * aside, mean, yerr=deviation, label=method, color=look.colour, marker=look.marker,
+                aside, mean, yerr=deviation, label=method, color=look.colour, marker=look.marker,
                 linestyle=look.dashes, markersize=5, linewidth=1.5, capsize=2.5,
             )  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_xticks(places, [f"{x:g}" for x in places])
+    axes.set_xscale("log" if log else "linear")
+    axes.set_xticks(places, [f"{x:,g}" for x in places])
     axes.minorticks_off()
     axes.grid(color="#e6e6e6")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def plain_heights(axes: Axes) -> None:
+    """Logarithmic, with numbers as one writes them; from zero where all points are within a factor of ten."""
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in axes.lines])
+    low, high = float(drawn.min()), float(drawn.max())
+    if low > 0.1 * high:
+        axes.set_ylim(0.0, 1.15 * high)
+        return
+    axes.set_yscale("log", nonpositive="clip")
+    if low > 0.01 * high:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.yaxis.set_minor_formatter(lambda *_: "")
 
 
 def shared_legend(figure: Figure, axes: Iterable[Axes], columns: int) -> None:

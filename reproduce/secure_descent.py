@@ -127,7 +127,10 @@ FIGURES: dict[int, Callable[[], Iterator[Point]]] = {
 AXES = {5: {BY_ROWS: _PARTIES}, 6: {BY_COLUMNS: _BATCH}, 7: {BY_COLUMNS: _BATCH}, 8: {MORE_PARTIES: _PARTIES}}
 
 _MADE = "generated tables"
-NOTES = {3: f"515,345 and 500,000 rows: {_MADE} of YearPrediction's and SUSY's size"}
+NOTES = {
+    3: f"515,345 and 500,000 rows: {_MADE} of YearPrediction's and SUSY's size; "
+    "steps as in the paper: 150 and 25; 100; 38, 38 and 25"
+}
 NOTES[8] = f"{_MADE}; logistic of ds1.10's size"
 
 
@@ -151,7 +154,7 @@ def draw(figure: int, lines: list[Line]) -> Figure:
     """Latency above, bytes below; one column of panels for each experiment."""
     panels = list(dict.fromkeys(line.panel for line in lines))
     looks = {name: look for name, look in LOOKS.items() if any(line.method == name for line in lines)}
-    drawn = Figure(figsize=(1.4 + 3.6 * len(panels), 6.4), layout="constrained")
+    drawn = Figure(figsize=(1.4 + 3.6 * len(panels), 7.2 if len(panels) == 1 else 6.4), layout="constrained")
     axes = drawn.subplots(2, len(panels), squeeze=False)
     for row, (measured_, label) in enumerate(
         (("seconds", "latency, seconds"), ("megabytes", "sent, megabytes"))
@@ -159,13 +162,13 @@ def draw(figure: int, lines: list[Line]) -> Figure:
         for column, panel in enumerate(panels):
             one = axes[row, column]
             common.draw_methods(one, lines, panel, measured_, looks)
-            one.set_yscale("log")
+            common.plain_heights(one)
             one.set_xlabel(AXES.get(figure, {}).get(panel, _ROWS))
             one.set_ylabel(label)
             if row == 0:
                 one.set_title(panel.partition(":")[0], fontsize=10)
     drawn.suptitle(NOTES.get(figure, _MADE), fontsize=9, color="#555555")
-    common.shared_legend(drawn, axes.ravel(), 2 if len(panels) == 1 else 3)
+    common.shared_legend(drawn, axes.ravel(), 1 if len(panels) == 1 else 3)
     return drawn
 
 

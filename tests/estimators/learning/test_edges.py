@@ -19,6 +19,7 @@ from atoll.privacy.ledger import Ledger
 from atoll.protocols import resolve
 from atoll.protocols.booking import fingerprint
 from atoll.protocols.fields import AgreedFields, FieldParameters
+from atoll.protocols.learning import design as design_module
 from atoll.protocols.learning.design import Design
 from atoll.protocols.learning.suppression import bridges, suppressed_list, suppressed_table
 from atoll.protocols.own import owned
@@ -157,6 +158,24 @@ def test_a_ledgers_fingerprint_is_of_categories_and_classes_as_well() -> None:
         design = Design(island, agreed, p, classes=True, intercept=True)
         found.add(fingerprint(design.read.blocks()))
     assert len(found) == 2
+
+
+def test_rows_held_in_memory_and_rows_read_again_give_the_same_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the last bit: which of the two it is depends on the size of a table alone."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "b"])
+    frame["k"] = rng.choice(list("uvw"), 90)
+    frame["ill"] = (frame["a"] + rng.normal(size=90) > 0).astype(int)
+    frame.loc[7, "b"] = np.nan
+    frame.loc[50, "k"] = None
+    found = []
+    for kept in (design_module.KEPT_BYTES, 0):
+        monkeypatch.setattr(design_module, "KEPT_BYTES", kept)
+        glm = atoll.GLM("binomial", categorical=["k"], missing="drop")
+        model = glm.fit([frame[:30], frame[30:]], target="ill")
+        assert model.n_samples_ == 88
+        found.append(model.result_["model"]["coefficients"])
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_category_that_an_island_lacks_and_a_range_of_no_column_are_named() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,16 @@ from atoll.threads import in_order
 
 INTERCEPT = "(Intercept)"
 
+R = TypeVar("R")
+
 Places = npt.NDArray[np.int64]
 """Of levels."""
 
 _CENTRE_STEPS = 16
 """A centre is told to this part of a deviation."""
+
+KEPT_BYTES = 1 << 27
+"""Of rows that are held in memory as the model sees them, beside the table they were made of."""
 
 
 class Rows(NamedTuple):
@@ -139,6 +144,7 @@ class Design:
         target = p.target if classes and p.target in agreed.levels else None
         self._has_classes = target is not None
         self.units: Units | None = None
+        self._kept: list[Rows] | None = None
         numbers = [*self.numbers, *(name for name in p.special if name != target)]
         named = [*self._group_names, *([target] if target is not None else [])]
         self.table = island.chosen(numbers)
@@ -179,23 +185,36 @@ class Design:
             columns &= place >= 0
         return [int((~target).sum()), int((target & ~others).sum()), int((target & others & ~columns).sum())]
 
+    def measure(self, told: Units) -> None:
+        """From now on in common units; few rows are held so, because every step reads them again."""
+        self.units = told
+        if self.island.n_rows * (self.width + len(Rows._fields) - 1) * 8 <= KEPT_BYTES:
+            self._kept = list(self._each(self._rows))
+
     def add_up(self, of_block: Callable[[Rows], Matrix], length: int) -> Matrix:
         """What every block of complete rows gives, added."""
-        return self._added(lambda block, places: of_block(self._rows(block, places)), length)
+        if self._kept is None:
+            return self._added(lambda block, places: of_block(self._rows(block, places)), length)
+        return reduce(np.add, in_order(of_block, self._kept, len(self._kept)), np.zeros(length))
 
     def _added(self, of_block: Callable[[Matrix, list[Places]], Matrix], length: int) -> Matrix:
-        """On all cores, in an order that the table's shape decides."""
+        return reduce(np.add, self._each(of_block), np.zeros(length))
+
+    def _each(self, of_block: Callable[[Matrix, list[Places]], R]) -> Iterator[R]:
+        """Of every block, on all cores, in an order that the table's shape decides."""
         step = self._step()
         count = max(1, -(-self.island.n_rows // step))
-        parts = in_order(lambda read: of_block(*read), self.read.parts(step), count)
-        return reduce(np.add, parts, np.zeros(length))
+        return in_order(lambda read: of_block(*read), self.read.parts(step), count)
 
     def _step(self) -> int:
         return max(256, BLOCK_BYTES // (8 * max(1, self.width)))
 
-    def blocks(self, step: int | None = None) -> Iterator[Rows]:
+    def blocks(self) -> Iterator[Rows]:
         """All complete rows, so many at a time."""
-        for block, places in self.read.parts(step or self._step()):
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for block, places in self.read.parts(self._step()):
             yield self._rows(block, places)
 
     def _rows(self, block: Matrix, places: list[Places]) -> Rows:

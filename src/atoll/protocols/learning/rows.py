@@ -168,7 +168,7 @@ async def _provider(kind: Kind, net: Network, study: Study, own: Own, record: Re
         task = kind.task(_setting(kind, p, agreed, design.terms, told), None)
         _refuse_few_rows(told.n, task.coefficients, own.table.name)
         await compare(net, "the number of rows and the units", (told.n, told.centre, told.unit), islands)
-        design.units = told
+        await net.compute(design.measure, told)
         await net.compute(_check_responses, task, design)
         await _follow(net, study, task, design, sums)
         await sums.close()

@@ -63,8 +63,9 @@ def of_report(browser: Any, folder: Path, study: Path, target: Path) -> None:
     page_file.write_text(report_html(result, Beside(own=own)), encoding="utf-8")
     page = opened(browser, 900, 900)
     page.goto(page_file.as_uri())
-    page.locator("html[data-ready=yes]").wait_for(state="attached")
     for chart, name in (("#chart-scree", "report-scree"), ("#chart-ellipses", "report-islands")):
+        page.locator(chart).evaluate("(one) => one.scrollIntoView()")  # it becomes interactive
+        page.locator(f"{chart}[data-live=yes]").wait_for(state="attached")
         save(page.locator(chart).screenshot(), target / f"{name}.png")
 
 

@@ -137,6 +137,31 @@ def test_types_widen_where_a_later_block_says_so(tmp_path: Path, monkeypatch: py
         island.check_numbers(["late", "text"])
 
 
+LINES: dict[str, tuple[str, str]] = {
+    "plain": ("{},x\n", ""),
+    "windows": ("{},x\r\n", ""),
+    "byte order mark": ("{},x\n", "\ufeff"),
+    "line ends within quotes": ('{},"one\ntwo, ""three""\n"\n', ""),
+    "a quote that is a letter": ('{},5" or\n', ""),
+    "empty lines": ("{},x\n" + "\n" * 300, ""),
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_blocks_are_parsed_side_by_side_and_lines_stay_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    line, start = LINES[kind]
+    end = next(mark for mark in ("\r\n", "\n") if mark in line)
+    text = start + "a,b" + end + "".join(line.format(i) for i in range(300)) + "300,last"
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    due = csv_reader.CSV().open(tmp_path / "t.csv")  # one block
+    monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", 256)
+    found = csv_reader.CSV().open(tmp_path / "t.csv")
+    assert found.column(0).tolist() == due.column(0).tolist() == list(range(301))
+    assert found.column(1).tolist() == due.column(1).tolist()
+
+
 TYPES: dict[str, tuple[pa.Array, object]] = {
     "float32": (pa.array([1.5, 2.5], pa.float32()), [1.5, 2.5]),
     "uint8": (pa.array([1, 2], pa.uint8()), [1, 2]),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from benchmarks.report_large import large_result
 from msgspec import structs
-from tests.support.browser import Watched, browser, is_drawn, marked, until
+from tests.support.browser import Watched, all_live, browser, is_drawn, marked, until
 from tests.support.examples import EXAMPLES, Example, pppca, pppca_ellipses, summation, table
 from tests.support.learning_examples import alignment, description, learning
 from tests.support.synthesis_examples import published, synthesis
@@ -304,6 +304,9 @@ def test_a_browser_draws_every_interactive_chart_without_an_error(tmp_path: Path
         watched = Watched(chromium, tmp_path / "pictures", color_scheme="dark")
         page = watched.open((tmp_path / "report.html").as_uri())
         marked(page, "ready")
+        assert page.locator("#chart-contributions .still").is_visible()  # nobody has come near it yet
+        assert page.locator("[data-live=yes]").count() < 4
+        all_live(page)
         shown = ("scree", "projections", "ellipses", "contributions")
         assert page.locator("[data-live=yes]").count() == len(shown)
         for name in shown:

@@ -115,6 +115,13 @@ def marked(page: Any, name: str) -> None:
     page.locator(f"html[data-{name}=yes]").wait_for(state="attached")
 
 
+def all_live(page: Any) -> None:
+    """Come near every figure that has an interactive form, until it shows it."""
+    for figure in page.locator("figure:has(.live)").all():
+        figure.evaluate("(one) => one.scrollIntoView()")
+        page.locator(f"#{figure.get_attribute('id')}[data-live=yes]").wait_for(state="attached")
+
+
 def until(page: Any, holds: Callable[[], bool]) -> None:
     """Wait for what no locator can see."""
     for _ in range(SLOW // 100):

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec import structs
-from tests.support.browser import Watched, browser, is_drawn, marked
+from tests.support.browser import Watched, all_live, browser, is_drawn, marked
 from tests.support.dashboards import Address, dashboard
 from tests.support.network_sites import OFFICE, decide, ended, office, sites, state_at, study_of
 
@@ -140,8 +140,7 @@ def _look_at_the_report(watched: Watched, page: Any, run: str, analysis: str) ->
         report.wait_for_load_state()
         figures = report.locator("figure")
         assert figures.count() >= (4 if analysis == "pca" else 3)
-        if report.locator("script.item").count():
-            marked(report, "ready")
+        all_live(report)
         for place in range(figures.count()):
             shown = figures.nth(place).locator(".live:visible, .still:visible").first
             shown.scroll_into_view_if_needed()

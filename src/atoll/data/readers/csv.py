@@ -1,7 +1,8 @@
 """Text with a header line: values between commas (csv) or tabs (tsv), as they are or compressed (.gz).
 
-A file is parsed once, by Arrow, block by block. What a column holds is decided by its first block and
-widened when a later one says otherwise: numbers become text, and the file is parsed again from its start.
+A file is parsed once, by Arrow, block by block, on all cores where it is not packed. What a column holds is
+decided by its first block and widened when a later one says otherwise: numbers become text, and the file is
+parsed again from its start.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from atoll.data.tables.base import Column
 from atoll.data.tables.scratch import Scratch
 from atoll.errors import DataError
 from atoll.lazy import lazy
+from atoll.threads import in_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,9 +155,17 @@ class _Parse:
         stream = pa.OSFile(str(self._path))
         if self._path.suffix == ".gz":
             stream = pa.CompressedInputStream(stream, "gzip")
-        return arrow_csv.open_csv(
-            stream,
-            arrow_csv.ReadOptions(block_size=_BLOCK_BYTES, column_names=self._names, skip_rows_after_names=1),
+        return arrow_csv.open_csv(stream, *self._options(types))
+
+    def _options(self, types: dict[str, Any], header: int = 1, longest: int | None = None) -> tuple[Any, ...]:
+        """How to read, parse and convert; ``header``: lines to leave out."""
+        return (
+            arrow_csv.ReadOptions(
+                use_threads=longest is None,
+                block_size=longest or _BLOCK_BYTES,
+                column_names=self._names,
+                skip_rows_after_names=header,
+            ),
             arrow_csv.ParseOptions(delimiter=self._separator, newlines_in_values=self._newlines),
             arrow_csv.ConvertOptions(
                 column_types=types,
@@ -165,6 +175,22 @@ class _Parse:
                 false_values=["False", "FALSE", "false"],
             ),
         )
+
+    def _batches(self) -> tuple[Any, Iterator[Any]]:
+        """Schema and rows: blocks of lines side by side where lines are told apart without parsing."""
+        reader = self._reader(self._types)
+        size = self._path.stat().st_size
+        if self._newlines or self._path.suffix == ".gz" or size <= _BLOCK_BYTES:
+            return reader.schema, reader
+        parts = in_order(self._block, enumerate(_lines_together(self._path)), size // _BLOCK_BYTES + 1)
+        return reader.schema, (batch for part in parts for batch in part)
+
+    def _block(self, numbered: tuple[int, bytes]) -> list[Any]:
+        """The rows of some whole lines; the first of them are behind the header."""
+        number, lines = numbered
+        longest = len(lines) + 1
+        options = self._options(self._types, 1 if number == 0 else 0, longest)
+        return cast("list[Any]", arrow_csv.read_csv(pa.py_buffer(lines), *options).to_batches())
 
     def first_types(self) -> dict[str, Any]:
         """As the first block says: numbers as doubles, true and false, and text for everything else."""
@@ -180,10 +206,10 @@ class _Parse:
         return {name: _plain(kind) for name, kind in zip(self._names, schema.types, strict=True)}
 
     def _filled(self) -> CsvTable:
-        reader = self._reader(self._types)
-        table = CsvTable(reader.schema, self._path, self._columns)
+        schema, batches = self._batches()
+        table = CsvTable(schema, self._path, self._columns)
         whole, beyond = set(self._whole), set[int]()
-        for batch in reader:
+        for batch in batches:
             for place in list(whole - self._long):
                 values = batch.column(place).to_numpy(zero_copy_only=False)
                 if not (np.isnan(values) | (values == np.rint(values))).all():
@@ -236,6 +262,24 @@ class _Parse:
                 raise DataError(
                     f"a quote in line {at + 1} is not closed", hint="close it, or take it out"
                 ) from None
+
+
+def _lines_together(path: Path) -> Iterator[bytes]:
+    """About a block of whole lines after the other. A line end within quotes ends no line: where a block
+    would end there, Arrow has to find the lines by itself."""
+    rest = b""
+    with path.open("rb") as file:
+        while data := file.read(_BLOCK_BYTES):
+            end = data.rfind(b"\n") + 1
+            lines, rest = (rest + data[:end], data[end:]) if end else (b"", rest + data)
+            if lines.count(b'"') % 2 or len(rest) > 4 * _BLOCK_BYTES:
+                raise pa.ArrowInvalid("a block cannot be parsed by itself")
+            if lines.strip(b"\r\n"):
+                yield lines
+    if rest.count(b'"') % 2:
+        raise pa.ArrowInvalid("the last line cannot be parsed by itself")
+    if rest.strip(b"\r\n"):
+        yield rest
 
 
 def _wrong_length(line: int, found: int, due: int, *, first: bool) -> DataError:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from bokeh.core.types import ID
 from bokeh.embed import json_item
-from bokeh.models import ColumnDataSource, FactorRange, HoverTool, NumeralTickFormatter
+from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, NumeralTickFormatter, Range1d
 from bokeh.plotting import figure
 from bokeh.resources import Resources
 
@@ -25,6 +25,7 @@ _TOOLS = "pan,wheel_zoom,box_zoom,reset"
 _MANY = 3_000
 """More points than these are drawn by the graphics processor, where there is one."""
 _SHOWN_BARS = 60
+"""More bars than these have no names below them, which Bokeh would measure one by one."""
 _NAMED, _NAMED_BELOW = 40, 12
 """More groups than these have no legend; more than the second, one beside the picture."""
 
@@ -176,11 +177,14 @@ def _legend(made: Any) -> None:
 def _bars(told: Bars) -> Any:
     first = told.choices[0].first if told.choices else next(iter(told.columns))
     shown = list(told.names)
+    named = len(shown) <= _SHOWN_BARS
     # Bokeh needs names that differ; two columns of a result always do.
-    made = _canvas(x_range=FactorRange(factors=shown), x_axis_label=told.across or None)
-    source = ColumnDataSource({"name": shown, **{k: np.asarray(v) for k, v in told.columns.items()}})
+    across = FactorRange(factors=shown) if named else Range1d(-0.5, len(shown) - 0.5)
+    made = _canvas(x_range=across, x_axis_label=told.across or None)
+    places: dict[str, Any] = {"name": shown, "place": shown if named else np.arange(len(shown))}
+    source = ColumnDataSource({**places, **{k: np.asarray(v) for k, v in told.columns.items()}})
     made.vbar(
-        "name",
+        "place",
         top=first,
         width=0.75,
         source=source,
@@ -191,9 +195,9 @@ def _bars(told: Bars) -> Any:
     )
     for line in told.lines:
         made.line(
-            "name",
+            "place",
             first,
-            source=ColumnDataSource({"name": shown, **{k: np.asarray(v) for k, v in line.columns.items()}}),
+            source=ColumnDataSource({**places, **{k: np.asarray(v) for k, v in line.columns.items()}}),
             color="#888888" if line.dashed else COLOURS[5],
             line_dash="dashed" if line.dashed else "solid",
             line_width=2,
@@ -215,8 +219,7 @@ def _bar_axes(made: Any, told: Bars, first: str) -> None:
     made.xgrid.grid_line_color = None
     made.xaxis.major_label_orientation = 1.0 if len(told.names) > 6 else 0.0
     if len(told.names) > _SHOWN_BARS:
-        made.xaxis.major_label_text_font_size = "0pt"
-        made.xaxis.major_tick_line_color = None
+        made.xaxis.ticker = FixedTicker(ticks=[])
     bars = [renderer for renderer in made.renderers if renderer.name == "points"]
     shown = [("", "@name"), *((told.titles[f], f"@{{{f}}}{form}") for f in told.columns)]
     made.add_tools(HoverTool(tooltips=shown, renderers=bars))

@@ -66,18 +66,33 @@
     if (plot.tags.includes("equal")) round(plot);
   }
 
-  async function show(element) {
-    const name = element.dataset.chart;
+  let library = null;
+  // Half a second of work, for which nobody should wait who only reads.
+  function bokeh() {
+    library ??= new Promise((done, failed) => {
+      const script = document.createElement("script");
+      script.textContent = document.getElementById("library").textContent;
+      document.head.append(script); // runs at once
+      if (window.Bokeh) done(window.Bokeh);
+      else failed(new Error("the plotting library did not start"));
+    });
+    return library;
+  }
+
+  async function show(figure) {
+    const name = figure.id.slice("chart-".length);
     const place = document.getElementById("live-" + name);
-    const figure = document.getElementById("chart-" + name);
     const still = figure.querySelector(".still");
     const controls = figure.querySelector(".choices");
-    place.hidden = false;
-    const views = await Bokeh.embed.embed_item(JSON.parse(element.textContent));
-    const view = [...views][0] ?? views;
-    const plot = (view.model ?? view).document.roots()[0];
+    const item = JSON.parse(document.getElementById("item-" + name).textContent);
+    const { embed, require } = await bokeh();
+    const made = require("document").Document.from_json(item.doc);
+    const plot = made.roots()[0];
+    // Before it is drawn, so that it is laid out and painted once.
     colour(plot);
     fit(plot);
+    place.hidden = false;
+    await embed.add_document_standalone(made, place, [place]);
     narrow.addEventListener("change", () => fit(plot));
     if (plot.tags.includes("equal")) {
       round(plot);
@@ -99,12 +114,22 @@
     figure.dataset.live = "yes";
   }
 
-  const waiting = [...document.querySelectorAll("script.item")].map((element) =>
-    show(element).catch((error) => {
+  function shown(figure) {
+    return show(figure).catch((error) => {
       // The still picture stays.
-      document.getElementById("live-" + element.dataset.chart).hidden = true;
+      document.getElementById("live-" + figure.id.slice("chart-".length)).hidden = true;
       console.error("the interactive picture cannot be shown:", error.message);
-    })
-  );
-  Promise.all(waiting).then(() => { document.documentElement.dataset.ready = "yes"; });
+    });
+  }
+
+  // A figure becomes interactive when a reader comes near it; ready is the page when those near its top are.
+  let last = Promise.resolve();
+  const near = new IntersectionObserver((seen) => {
+    for (const { target } of seen.filter((one) => one.isIntersecting)) {
+      near.unobserve(target);
+      last = last.then(() => shown(target)); // one after the other
+    }
+    last.then(() => { document.documentElement.dataset.ready = "yes"; });
+  }, { rootMargin: "25% 0px" });
+  for (const figure of document.querySelectorAll("figure:has(.live)")) near.observe(figure);
 })();

@@ -179,6 +179,7 @@ async def _exact_provider(net: Network, study: Study, own: Own, record: Record, 
         check_transfer(T, p.n_components, p.standardize, local, joint, server)
         columns = agreed.names if agreed.named else None
         known |= {"components": T.components, "scale": T.scale, "columns": columns}
+        await _compare_directions(net, study, T, islands)
         if _projects(study):
             scores = await net.compute(project, table, joint.mean, T.components, T.scale)  # Alg 2, l.9
         for consumer_address in _score_receivers(study):
@@ -278,6 +279,13 @@ def _projects(study: Study) -> bool:
 
 def _score_receivers(study: Study) -> tuple[Address, ...]:
     return tuple(address for address in study.who(CONSUMER) if study.releases("scores", address))
+
+
+async def _compare_directions(net: Network, study: Study, T: Transfer, staying: tuple[str, ...]) -> None:
+    """Before an ellipse leaves: along other directions, one island's would say what the server chose."""
+    if ellipses.receivers(study):
+        members = [address for address in study.who(PROVIDER) if address.party in staying]
+        await compare(net, "the components", (T.components, T.scale), members)
 
 
 def _receivers_of_rows(study: Study) -> list[Address]:
@@ -411,7 +419,8 @@ def expect(study: Study, d: int) -> Expectation:
     released_bytes = models * (8 * (k * d + 2 * d) + names) + variances * (8 * k + 80) + counts * 30
     released_bytes += ellipses.messages(study) * ellipses.BYTES
     released = models + variances + counts + from_providers
-    compared = 2 if p.columns is None else 1  # columns, unless the study names them; the joint mean
+    # Columns, unless the study names them; the joint mean; directions of ellipses.
+    compared = 1 + (p.columns is None) + bool(ellipses.receivers(study))
     told = compared * comparisons(M)
     return Expectation(
         messages=3 * M + cost.messages + told + transfers + released,

@@ -186,7 +186,13 @@ def _binned(island: Island, column: Column, cells: Cells, outside: Outside) -> C
     if column.kind == "integer":
         with np.errstate(invalid="ignore"):
             broken = np.isfinite(values) & (values != np.round(values))
-        _refuse(island, column, broken, "is not a whole number", 'round it, or kind = "number"')
+        _refuse(
+            island,
+            column,
+            broken,
+            "is not a whole number",
+            'round it, or kind = "number" (in Python, bounds with a point: (0.0, 1.0))',
+        )
     if outside == "refuse":
         assert column.low is not None
         assert column.high is not None

@@ -71,15 +71,12 @@ def write_parquet(path: Path, rows: int) -> None:
 
 
 def write_h5ad(path: Path, cells: int = 100_000, genes: int = 2_000) -> None:
-    import anndata
     import scipy.sparse
+    from tests.support.cells import write_cells
 
-    anndata.settings.allow_write_nullable_strings = True
     draw = np.random.default_rng(1)
     counts = scipy.sparse.random(cells, genes, density=0.05, format="csr", rng=draw, dtype=np.float32)
-    table = anndata.AnnData(counts)
-    table.var_names = [f"gene{i}" for i in range(genes)]
-    table.write_h5ad(path)
+    write_cells(path, counts, [f"gene{i}" for i in range(genes)])
 
 
 def write_bed(path: Path, source: Path) -> None:

@@ -6,12 +6,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
+from tests.support.cells import write_cells
 
 from atoll.data.island import Island, as_island
 from atoll.data.readers import bed, h5ad
@@ -37,26 +39,62 @@ def test_genotypes_are_counts_of_people(tmp_path: Path, monkeypatch: pytest.Monk
         moments(island.chosen(names))
 
 
-@pytest.mark.filterwarnings("ignore:The 'future.infer_string'")  # anndata sets it, where it is installed
-@pytest.mark.parametrize("sparse", [True, False])
-def test_cells_are_rows(tmp_path: Path, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    anndata = pytest.importorskip("anndata")
-    anndata.settings.allow_write_nullable_strings = True  # names of rows, as pandas 3 holds them
+@pytest.mark.parametrize("form", ["array", "csr", "csc"])
+def test_cells_are_rows(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = scipy.sparse.random(50, 8, density=0.2, format="csr", rng=DRAW, dtype=np.float32)
-    cells = anndata.AnnData(counts if sparse else counts.toarray())
-    cells.var_names = [f"gene{i}" for i in range(8)]
-    cells.write_h5ad(tmp_path / "cells.h5ad")
+    names = [f"gene{8 - i}" for i in range(8)]
+    written = counts.toarray() if form == "array" else counts.asformat(form)
+    write_cells(tmp_path / "cells.h5ad", written, names)
     monkeypatch.setattr(h5ad, "_PIECE_BYTES", 8 * 8 * 7)
     island = as_island("north", tmp_path / "cells.h5ad")
-    np.testing.assert_array_equal(island.features(island.columns), counts.toarray())
-    np.testing.assert_array_equal(island.features(["gene3", "gene1"]), counts.toarray()[:, [3, 1]])
+    assert island.columns == tuple(names)
+    np.testing.assert_array_equal(island.features(names), counts.toarray())
+    np.testing.assert_array_equal(island.features(["gene3", "gene1"]), counts.toarray()[:, [5, 7]])
     assert max(len(piece) for piece in island._table.pieces(range(8))) == 7
+
+
+@pytest.mark.parametrize("form", ["array", "categories", "nullable"])
+def test_names_of_genes_are_read_in_every_form(tmp_path: Path, form: str) -> None:
+    write_cells(tmp_path / "cells.h5ad", np.eye(3), ["TP53", "BRCA1", "Ä"], form)
+    assert as_island("north", tmp_path / "cells.h5ad").columns == ("TP53", "BRCA1", "Ä")
+
+
+BAD_CELLS: dict[str, tuple[Callable[[Any], None], str]] = {
+    "no values": (lambda file: file.__delitem__("X"), "it has no X"),
+    "no names": (lambda file: file.__delitem__("var/gene ids"), "its var has no names"),
+    "shape": (lambda file: file["X"].attrs.__setitem__("shape", (4, 5)), "and var has 3 names"),
+    "form": (lambda file: file["X"].attrs.__setitem__("encoding-type", "coo"), "its X is of the form 'coo'"),
+    "index": (lambda file: file["X/indices"].__setitem__(0, 3), "the sparse X of cells.h5ad is damaged"),
+    "start": (lambda file: file["X/indptr"].__setitem__(1, 7), "the sparse X of cells.h5ad is damaged"),
+    "part": (lambda file: file.__delitem__("X/data"), "its X or var is not as anndata writes them"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_CELLS)
+def test_damaged_cells_are_refused(tmp_path: Path, kind: str) -> None:
+    import h5py
+
+    harm, said = BAD_CELLS[kind]
+    path = write_cells(tmp_path / "cells.h5ad", scipy.sparse.csr_matrix(np.eye(4, 3)), ["a", "b", "c"])
+    with h5py.File(path, "r+") as file:
+        harm(file)
+    with pytest.raises(DataError, match=r"north: .*cells\.h5ad") as refused:
+        as_island("north", path).features(["a"])
+    assert said in refused.value.message
+    assert refused.value.hint
+
+
+def test_cells_that_are_cut_are_refused(tmp_path: Path) -> None:
+    path = write_cells(tmp_path / "cells.h5ad", np.eye(3), ["a", "b", "c"])
+    path.write_bytes(path.read_bytes()[:600])
+    with pytest.raises(DataError, match="it is not a whole file of HDF5"):
+        as_island("north", path)
 
 
 def test_a_reader_that_is_not_installed_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package, name, extra in (("bed_reader", "a.bed", "genomics"), ("anndata", "a.h5ad", "singlecell")):
+    for package, name, extra in (("bed_reader", "a.bed", "genomics"), ("h5py", "a.h5ad", "singlecell")):
         (tmp_path / name).write_bytes(b"")
         monkeypatch.setitem(sys.modules, package, None)
         with pytest.raises(MissingComponent) as refused:

@@ -12,6 +12,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.support.cells import write_cells
 
 import atoll
 from atoll.data.island import Island
@@ -55,12 +56,7 @@ def bed(folder: Path) -> str:
 
 
 def h5ad(folder: Path) -> str:
-    anndata = pytest.importorskip("anndata")
-    anndata.settings.allow_write_nullable_strings = True
-    cells = anndata.AnnData(TABLE.to_numpy())
-    cells.var_names = list("abcde")
-    cells.write_h5ad(folder / "ward.h5ad")
-    return str(folder / "ward.h5ad")
+    return str(write_cells(folder / "ward.h5ad", TABLE.to_numpy(), list("abcde")))
 
 
 def sqlite(folder: Path) -> Island:
@@ -95,7 +91,6 @@ FORMS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:The 'future.infer_string'")  # anndata sets it
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_components(form: str, tmp_path: Path) -> None:
     there = atoll.PCA(2, accept_determined=True).fit({"north": FORMS[form](tmp_path), "south": OTHER})

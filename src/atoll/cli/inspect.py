@@ -51,6 +51,9 @@ def _show(file: str, found: TableSummary) -> None:
         cells = (column.name, column.kind, *_ends(column), f"{column.missing:,}" if column.missing else "")
         made.add_row(*map(escape, cells), escape(column.remark(found.rows)))
     screen.print(made)
+    if not found.rows:
+        screen.print("[bold]There are no rows[/]: a study refuses an island without any.")
+        return
     plan = f"blocks of {size(found.block)}, columns x columns {size(found.squares)}"
     kept = f"; {size(found.scratch)} in a scratch file" if found.scratch else ""
     screen.print(f"Reading takes {plan}{kept}; all numbers at once would be {size(found.as_doubles)}.")

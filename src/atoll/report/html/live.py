@@ -179,7 +179,7 @@ def _bars(told: Bars) -> Any:
     shown = list(told.names)
     named = len(shown) <= _SHOWN_BARS
     # Bokeh needs names that differ; two columns of a result always do.
-    across = FactorRange(factors=shown) if named else Range1d(-0.5, len(shown) - 0.5)
+    across = FactorRange(factors=shown) if named else Range1d(start=-0.5, end=len(shown) - 0.5)
     made = _canvas(x_range=across, x_axis_label=told.across or None)
     places: dict[str, Any] = {"name": shown, "place": shown if named else np.arange(len(shown))}
     source = ColumnDataSource({**places, **{k: np.asarray(v) for k, v in told.columns.items()}})

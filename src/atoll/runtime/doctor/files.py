@@ -16,7 +16,7 @@ from atoll.runtime.doctor.finding import Finding
 
 _NEEDS = {"parquet": "pyarrow"}
 """What a reader needs that an installation may lack."""
-_EXTRAS = {"bed": "bed_reader", "h5ad": "anndata"}
+_EXTRAS = {"bed": "bed_reader", "h5ad": "h5py"}
 """What a reader needs beside Atoll's own dependencies: without it, there is nothing to mend."""
 _FRAMES = ("polars",)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import struct
 import pickle
 from typing import Any
 
@@ -201,3 +202,16 @@ def test_a_buffer_of_another_length_than_its_header_says_is_refused() -> None:
             codec.Decoder[codec.Message]([Bulk]).of(wrong)
     with pytest.raises(MessageError, match="malformed message"):
         codec.Decoder[codec.Message]([Note]).of(sent)
+
+
+class Sealed(codec.Message, frozen=True):
+    step: int
+    body: bytes
+
+
+def test_a_buffer_stands_in_no_field_of_another_type() -> None:
+    """Bytes would be a view that no role expects: equal to nothing, and no key of a dictionary."""
+    body = frozen(1 << 17)
+    head = codec.encode(Sealed(1, b""))[:-2] + struct.pack(">BI", 0xC6, len(body))
+    with pytest.raises(MessageError, match="a buffer where none was expected"):
+        codec.Decoder[codec.Message]([Sealed]).of(codec.Encoded(head, body))

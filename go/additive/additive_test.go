@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"atoll/core/fault"
@@ -204,6 +205,16 @@ func TestSumsAreExactWithACollectiveKey(t *testing.T) {
 		if err := g.public.Combine(ciphertext, shares[1:], got, true); fault.KindOf(err) != fault.Argument {
 			t.Fatalf("a missing share gave %v", err)
 		}
+	}
+}
+
+func TestOneMembersShareDoesNotStandForTwo(t *testing.T) {
+	g := newGroup(t, testCollective, 1, 3)
+	ciphertext := encrypt(t, g.public, randomValues(rand.New(rand.NewPCG(7, 8)), 10), 1)
+	first, second := g.share(t, 0, ciphertext), g.share(t, 1, ciphertext)
+	err := g.public.Combine(ciphertext, [][]byte{first, second, first}, make([]uint64, limbs*10), true)
+	if fault.KindOf(err) != fault.Message || !strings.Contains(err.Error(), "the same member") {
+		t.Fatalf("a share that came twice gave %v", err)
 	}
 }
 

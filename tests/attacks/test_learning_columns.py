@@ -19,6 +19,7 @@ from scipy.linalg import qr
 from sklearn.datasets import load_breast_cancer
 from tests.attacks.test_told_otherwise import Deviating
 from tests.support.examples import EXAMPLES, Example, encrypted_rows, learning_columns
+from tests.support.lying import lying
 from tests.support.taps import Tap, tapped
 
 import atoll
@@ -32,6 +33,7 @@ from atoll.protocols.learning.columns import kinds
 from atoll.protocols.learning.columns.course import Told
 from atoll.protocols.learning.columns.split import Due, Total
 from atoll.protocols.learning.columns.table import Held, Joint, leader_of
+from atoll.protocols.learning.descent.algorithm2 import Scores
 from atoll.protocols.learning.rows import Fit
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices.messages import OpenedMatrix, ReleasedShare
@@ -250,3 +252,22 @@ def test_two_encrypted_fits_of_other_rows_with_one_model_look_alike() -> None:
         seen.append([*model.coef_, model.intercept_])
     np.testing.assert_allclose(seen[0], [*w, 0.05], atol=1e-10)
     np.testing.assert_allclose(seen[0], seen[1], atol=1e-10)
+
+
+def test_scores_that_are_others_for_one_island_end_a_descent_before_its_next_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its next scores would say how its own columns answer to a direction that the mediator chose."""
+    example, left = EXAMPLES["gradient-descent-columns"](), list[str]()
+    victim = example.study.who("provider")[1]
+
+    def lie(_: Address, to: Address, message: Any) -> Any:
+        if isinstance(message, ShareSum):
+            left.append(message.block)
+        other = isinstance(message, Scores) and to == victim
+        return Scores(message.step, message.values + 1.0) if other else message
+
+    lying(monkeypatch, lie)
+    with pytest.raises(MessageError, match="was told something else than .* about step 0"):
+        LocalEngine().run(protocol_of(example.study.protocol), example.study, example.own)
+    assert set(left) == {"step 0#0"}

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.attacks.test_told_otherwise import changing, nothing, run
 from tests.support.examples import synthesis
 from tests.support.lying import lying
 
 from atoll.codec import Message
-from atoll.errors import MessageError
-from atoll.protocols import booking
+from atoll.errors import MessageError, StudyError
+from atoll.protocols import booking, resolve
 from atoll.protocols.synthesis import marginal, models, release
 from atoll.protocols.synthesis.marginal import Tree
 from atoll.protocols.synthesis.release import SyntheticModel
@@ -150,3 +151,14 @@ def test_a_model_of_a_table_that_no_memory_holds_is_refused() -> None:
     bomb = {"kind": "maximum-entropy", "sizes": sizes, "count": 60.0, "values": {"numbers": np.ones(3)}}
     with pytest.raises(MessageError, match="no row can be drawn from"):
         models.check(bomb, sizes, CURATOR)
+
+
+@pytest.mark.parametrize("protocol", ["ppca-synthesis", "marginal-synthesis"])
+@pytest.mark.parametrize(("secure_sum", "options"), [("lattice", {"key": "server"}), ("paillier", {})])
+def test_an_owner_that_adds_up_for_the_curator_is_refused(
+    protocol: str, secure_sum: str, options: dict[str, str]
+) -> None:
+    """Together they open single inputs, each with only its share of the noise."""
+    study = structs.replace(synthesis(protocol).study, secure_sum=secure_sum, sum_options=options)
+    with pytest.raises(StudyError, match="the secure sum withstands 0"):
+        resolve(study)

@@ -13,18 +13,21 @@ import numpy as np
 import pytest
 from msgspec import structs
 from tests.support.examples import EXAMPLES, Example, frames, pppca, sfpca, sfpca_columns
+from tests.support.lying import lying
 
 from atoll import fixedpoint
 from atoll.codec import Message
 from atoll.data.island import Island
-from atoll.errors import MessageError
+from atoll.errors import AtollError, MessageError
 from atoll.network import Network
 from atoll.protocols import handshake, protocol_of
 from atoll.protocols.handshake import AgreedColumns, JoinedColumns
+from atoll.protocols.pca.pppca import outputs
 from atoll.protocols.pca.pppca.told import JointMean, Transfer
 from atoll.protocols.pca.sfpca.messages import DataRange, Names, RowCounts
 from atoll.runtime.engine import Outcome
 from atoll.runtime.local.engine import LocalEngine
+from atoll.secure_sums.shares import ShareSum
 from atoll.study.address import Address
 
 Change = Callable[[Address, Any], Message]
@@ -277,3 +280,30 @@ def test_a_consumer_is_told_the_studys_columns_and_no_others() -> None:
     with pytest.raises(MessageError, match="components of other columns than the study's") as refused:
         run(named, "coordinator", changing(Names, columns=("age", "dose", "stay")))
     assert refused.value.role == "consumer/consumer"
+
+
+def test_a_provider_refuses_what_would_be_determined_also_if_the_server_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server looks first, and here it looks away; no second moment leaves an island for that."""
+    example, left = pppca(), list[str]()
+    parameters = {**example.study.parameters, "n_components": 3, "accept_determined": False}
+    honest, looked = outputs.check_outputs, list[int]()
+
+    def looks_away(*given: Any) -> None:
+        looked.append(1)
+        if len(looked) > 1:
+            honest(*given)
+
+    def note(_: Address, __: Address, message: Message) -> Message:
+        if isinstance(message, ShareSum):
+            left.append(message.block)
+        return message
+
+    monkeypatch.setattr(outputs, "check_outputs", looks_away)
+    lying(monkeypatch, note)
+    study = structs.replace(example.study, parameters=parameters)
+    with pytest.raises(AtollError, match="covariance|correlation") as caught:
+        LocalEngine().run(protocol_of("pppca"), study, example.own)
+    assert str(caught.value.role).endswith("/provider")
+    assert set(left) == {"sums#0"}

@@ -55,11 +55,12 @@ def test_a_second_run_of_one_study_hides_its_inputs_anew(method: str, options: d
     assert one
 
 
-def test_a_run_after_an_island_left_is_that_islands_part() -> None:
+@pytest.mark.parametrize("left_at", [1, 4], ids=["before its keys", "after its keys"])
+def test_a_run_after_an_island_left_is_that_islands_part(left_at: int) -> None:
     """No secure sum hides what two totals say: the threat model tells whoever approves a second run."""
     example = summation("masks", {"dropouts": 1})
     protocol = protocol_of("sum")
-    faults = Faults(crash={f"{VICTIM}/contributor": 1})
+    faults = Faults(crash={f"{VICTIM}/contributor": left_at})
     without = LocalEngine(faults=faults).run(protocol, example.study, example.own)
     with_it = LocalEngine().run(protocol, example.study, example.own)
     receiver = example.study.the("receiver")

@@ -168,6 +168,7 @@ def test_the_owner_may_allow_one_study_by_its_digest(ledger: Ledger) -> None:
     islands = as_islands({"north": NORTH[1:], "south": SOUTH})
     ledger.history.allow("north", resolve(study_of(islands)).digest)
     assert "north" in run(NORTH[1:], ledger)
+    refused(NORTH[2:], ledger, "differs by", parameters={"n_components": 3})  # no word for any other study
 
 
 def test_a_run_that_released_nothing_is_not_held_against_the_next(ledger: Ledger) -> None:

@@ -8,12 +8,16 @@ import zlib
 from pathlib import Path
 
 import pytest
+from tests.runtime.nats.test_receipts import STARTS
 
 from atoll.errors import ResumeRefused
+from atoll.protocols.own import Own
 from atoll.runtime import entries as kinds
 from atoll.runtime import journal as j
 from atoll.runtime.entries import Draw, Got, Header, Sent
 from atoll.runtime.journal import Journal, erase
+from atoll.runtime.nats.party import header_of
+from atoll.runtime.nats.state import RunState
 
 KEY = bytes(range(32))
 HEADER = Header(1, b"run", "digest", "north", "rows", {"numpy": "2"})
@@ -244,3 +248,17 @@ def test_an_erased_journal_is_gone(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(key)  # from a backup
     with pytest.raises(ResumeRefused, match="erased"):
         opened(tmp_path)
+
+
+def test_what_an_earlier_start_left_in_memory_is_synced_before_it_counts(tmp_path: Path) -> None:
+    """A start that was killed may have written bytes that no disk has: a later one would acknowledge them."""
+    start = STARTS["hospital-0"]
+    header, points = header_of(start, Own()), list[str]()
+    first = Journal(tmp_path, start.journal_key, header, durable=False)
+    first.keep(b"bytes of a message")
+    first.close()
+    again = Journal(tmp_path, start.journal_key, header, durable=False, probe=points.append)
+    assert "sync bulk" not in points
+    RunState(start, again)
+    again.close()
+    assert points.count("sync bulk") == 1

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from msgspec import structs
 from sklearn.datasets import load_wine
-from tests.support.examples import pppca, sfpca, sfpca_columns_scores, sfpca_scores
+from tests.support.examples import pppca, sfpca, sfpca_columns_scores, sfpca_encrypted, sfpca_scores
 
 import atoll
 from atoll.errors import ParameterError, PrivacyError, StudyError
+from atoll.protocols import resolve
 from atoll.protocols.base import check_study
 from atoll.protocols.pca import determined
 from atoll.protocols.pca.determined import Given, Table, line
@@ -223,3 +224,14 @@ def test_the_review_counts_for_those_who_are_not_pppcas_server() -> None:
         at = line(Table(20, 1500, within), Given(mean=True, scales=True))
         assert f"{at} within a range of {within:,}" in said[0]
     assert PPPCA.determines(structs.replace(study, release={}), Guess) == ()
+
+
+def test_components_that_stay_encrypted_count_as_given() -> None:
+    """Their holders may open them later, and nobody looks at the digits then."""
+    kept = sfpca_encrypted().study
+    stated = {**kept.parameters, "n_components": 3, "columns": ("age", "dose", "weight", "stay")}
+    assert {address.role for address in sfpca_digits.takers(kept)} == {"provider", "coordinator"}
+    resolve(structs.replace(kept, parameters=stated))
+    del stated["accept_determined"]
+    with pytest.raises(StudyError, match="say the whole joint covariance"):
+        resolve(structs.replace(kept, parameters=stated))

@@ -9,7 +9,8 @@ import pytest
 from tests.support.examples import pppca
 from tests.support.sites import identities, pinned
 
-from atoll.errors import DataError
+from atoll.cli.receipt import verify
+from atoll.errors import DataError, RunError
 from atoll.runtime.nats.receipts import Receipt, ReceiptTap, contradictions, read_receipt
 from atoll.runtime.nats.starts import RunStart, approve, begin, propose
 from atoll.study.address import Address
@@ -160,3 +161,12 @@ def test_a_receipt_has_no_content(tmp_path: Path) -> None:
     assert set(receipt.entries[0].__struct_fields__) == {
         "role", "did", "peer", "kind", "bytes", "digest", "names",
     }  # fmt: skip
+
+
+def test_receipts_that_contradict_each_other_are_an_error_for_scripts_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [written(tmp_path / "n"), written(tmp_path / "s", SERVER, NORTH, back="other")]  # type: ignore[arg-type]
+    with pytest.raises(RunError, match="the receipts contradict each other"):
+        verify(files, as_json=True)
+    assert "is not the same in both receipts" in capsys.readouterr().out

@@ -1,0 +1,101 @@
+"""Coefficients of whole-number columns as a knapsack, on both sides of the line, by an independent lattice
+reduction (FLINT's): every normal equation is a relation between whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.attacks.lattices import retried
+from tests.support.examples import EXAMPLES
+
+import atoll
+from atoll.protocols import protocol_of
+
+ROWS, MIDDLE, VARIANCE = 300, 1.5, 1.25
+"""Columns hold 0 to 3, each as often; the target is the first column and as much again by chance."""
+
+
+def table(d: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(d)
+    X = draw.integers(0, 4, (ROWS, d)).astype(float)
+    return X, X[:, 0] + draw.integers(0, 4, ROWS)
+
+
+class Unknown:
+    """Products of columns, their sums, their products with the target, and its sum: whole numbers."""
+
+    def __init__(self, d: int) -> None:
+        self.d, self.pairs = d, [(i, j) for i in range(d) for j in range(i, d)]
+        self.size = len(self.pairs) + 2 * d + 1
+        self.rows: list[Any] = []
+        self.targets: list[Any] = []
+
+    def true(self, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        P = X.T @ X
+        return np.array([*(P[i, j] for i, j in self.pairs), *X.sum(axis=0), *(X.T @ y), y.sum()])
+
+    def row(self, P: Any = (), s: Any = (), q: Any = (), sy: float = 0.0) -> Any:
+        """Coefficients by place: products (i, j), sums i, products with the target i, the target's sum."""
+        row = np.zeros(self.size, dtype=np.longdouble)
+        for (i, j), value in dict(P).items():
+            row[self.pairs.index((min(i, j), max(i, j)))] += value
+        for start, given in ((len(self.pairs), s), (len(self.pairs) + self.d, q)):
+            for i, value in dict(given).items():
+                row[start + i] += value
+        row[-1] = sy
+        return row
+
+    def add(self, row: Any, value: float, width: float) -> None:
+        self.rows.append(row / width)
+        self.targets.append(np.longdouble(value) / width)
+
+    def suppose(self) -> None:
+        """For whoever knows the population: only what chance made of the rows is unknown."""
+        n, m, chance, y = ROWS, MIDDLE, np.sqrt(ROWS), 2 * MIDDLE
+        for i, j in self.pairs:
+            s = {i: -2 * m} if i == j else {i: -m, j: -m}
+            row = self.row({(i, j): 1.0}, s)
+            self.add(row, n * VARIANCE * (i == j) - n * m * m, chance * (1.0 if i == j else VARIANCE))
+        for i in range(self.d):
+            self.add(self.row(s={i: 1.0}), n * m, chance * np.sqrt(VARIANCE))
+            row = self.row(s={i: -y}, q={i: 1.0}, sy=-m)
+            self.add(row, n * VARIANCE * (i == 0) - n * m * y, chance * 1.5 * VARIANCE)
+        self.add(self.row(sy=1.0), n * y, chance * 1.5 * np.sqrt(VARIANCE))
+
+    def released(self, w: np.ndarray, c: float, bits: int) -> None:
+        """The normal equations, with coefficients and intercept of so many bits after the point."""
+        width = 6 * ROWS * 2.0**-bits
+        for i in range(self.d):
+            P = {(i, j): np.longdouble(w[j]) for j in range(self.d)}
+            self.add(self.row(P, {i: np.longdouble(c)}, {i: -1.0}), 0.0, width)
+        s = {j: np.longdouble(w[j]) for j in range(self.d)}
+        self.add(self.row(s=s, sy=-1.0), -ROWS * np.longdouble(c), width)
+
+    def solved(self, tries: int) -> np.ndarray:
+        return retried(np.array(self.rows), np.array(self.targets, dtype=np.longdouble), tries)
+
+
+def share_found(w: np.ndarray, c: float, bits: int, tries: int) -> float:
+    X, y = table(len(w))
+    unknown = Unknown(len(w))
+    unknown.suppose()
+    unknown.released(w, c, bits)
+    return float((unknown.solved(tries) == unknown.true(X, y)).mean())
+
+
+def rounded(d: int, bits: int) -> tuple[np.ndarray, float]:
+    """Least squares with noise over the digits that encrypted least squares does not release."""
+    X, y = table(d)
+    solved = np.linalg.lstsq(np.column_stack([X, np.ones(ROWS)]), y, rcond=None)[0]
+    noise = np.random.default_rng(1).uniform(-0.5, 0.5, d + 1) * 2.0**-bits
+    return solved[:-1] + noise[:-1], float(solved[-1] + noise[-1])
+
+
+if __name__ == "__main__":
+    import time
+    for bits in (30, 44, 48):
+        for d in range(2, 13):
+            t = time.time(); f = share_found(*rounded(d, bits), bits, 2); print(bits, d, f, round(time.time() - t, 2), flush=True)
+            if f < 0.2 and d > 9: break

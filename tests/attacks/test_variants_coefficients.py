@@ -6,12 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from tests.attacks.lattices import retried
-from tests.support.examples import EXAMPLES
-
-import atoll
-from atoll.protocols import protocol_of
 
 ROWS, MIDDLE, VARIANCE = 300, 1.5, 1.25
 """Columns hold 0 to 3, each as often; the target is the first column and as much again by chance."""
@@ -95,7 +90,11 @@ def rounded(d: int, bits: int) -> tuple[np.ndarray, float]:
 
 if __name__ == "__main__":
     import time
+
     for bits in (30, 44, 48):
         for d in range(2, 13):
-            t = time.time(); f = share_found(*rounded(d, bits), bits, 2); print(bits, d, f, round(time.time() - t, 2), flush=True)
-            if f < 0.2 and d > 9: break
+            t = time.time()
+            f = share_found(*rounded(d, bits), bits, 2)
+            print(bits, d, f, round(time.time() - t, 2), flush=True)
+            if f < 0.2 and d > 9:
+                break

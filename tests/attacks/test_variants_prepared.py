@@ -74,9 +74,11 @@ def test_a_level_twice_or_left_out_is_refused(monkeypatch: pytest.MonkeyPatch) -
         with monkeypatch.context() as patched:
             lying(
                 patched,
-                lambda _, __, m, ward=levels: structs.replace(m, levels={**m.levels, "ward": ward})
-                if isinstance(m, AgreedFields)
-                else m,
+                lambda _, __, m, ward=levels: (
+                    structs.replace(m, levels={**m.levels, "ward": ward})
+                    if isinstance(m, AgreedFields)
+                    else m
+                ),
             )
             with pytest.raises(MessageError, match="leaves out levels of 'ward'"):
                 run(prepared())

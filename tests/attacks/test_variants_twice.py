@@ -39,9 +39,7 @@ def blocks(example: Example, tap: Tap) -> Iterator[tuple[str, fixedpoint.Limbs]]
                 yield f"{to} {type(message).__name__}.{name}", value
 
 
-@pytest.mark.parametrize(
-    ("method", "options"), [("masks", {}), ("masks", {"dropouts": 1}), ("shares", {})]
-)
+@pytest.mark.parametrize(("method", "options"), [("masks", {}), ("masks", {"dropouts": 1}), ("shares", {})])
 def test_a_second_run_of_one_study_hides_its_inputs_anew(method: str, options: dict[str, Any]) -> None:
     """Streams come from keys of one run: else two runs would show by how much an input changed."""
     first, second = summation(method, options), plus(summation(method, options), 1.0)

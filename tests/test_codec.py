@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import struct
 import pickle
+import struct
 from typing import Any
 
 import msgspec

@@ -6,7 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.attacks.test_mask_graph import BLOCK, N, VICTIM, example, order_in, run, sent, unmasked_by, values_of
+from tests.attacks.test_mask_graph import (
+    BLOCK,
+    VICTIM,
+    N,
+    example,
+    order_in,
+    run,
+    sent,
+    unmasked_by,
+    values_of,
+)
 from tests.support.examples import Example
 from tests.support.taps import Tap
 
@@ -22,7 +32,9 @@ from atoll.secure_sums.recoverable_masks import MaskBackup
 STATED, DEGREE = 13, 14
 
 
-def opened(study: Example, tap: Tap, some: list[int], colluders: set[int], near: list[list[int]]) -> np.ndarray:
+def opened(
+    study: Example, tap: Tap, some: list[int], colluders: set[int], near: list[list[int]]
+) -> np.ndarray:
     """The inputs of some together, without the streams that colluders know: those among some cancel."""
     total = unmasked_by(study, tap, some[0], colluders & set(near[some[0]]))
     for one in some[1:]:

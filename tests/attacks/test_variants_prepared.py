@@ -74,9 +74,11 @@ def test_a_level_twice_or_left_out_is_refused(monkeypatch: pytest.MonkeyPatch) -
         with monkeypatch.context() as patched:
             lying(
                 patched,
-                lambda _, __, m, ward=levels: structs.replace(m, levels={**m.levels, "ward": ward})
-                if isinstance(m, AgreedFields)
-                else m,
+                lambda _, __, m, ward=levels: (
+                    structs.replace(m, levels={**m.levels, "ward": ward})
+                    if isinstance(m, AgreedFields)
+                    else m
+                ),
             )
             with pytest.raises(MessageError, match="leaves out levels of 'ward'"):
                 run(prepared())
@@ -152,7 +154,7 @@ def test_other_directions_for_one_island_are_found_out_before_an_ellipse_leaves(
         return columns_in_place_of_components(message) if other else message
 
     lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="was told something else than .* about the components"):
+    with pytest.raises(MessageError, match=r"was told something else than .* about the components"):
         run(example)
     assert left == []
 
@@ -163,5 +165,5 @@ def test_the_divisors_are_compared_with_the_components(monkeypatch: pytest.Monke
         return structs.replace(message, scale=2.0 * message.scale) if other else message
 
     lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="was told something else than .* about the components"):
+    with pytest.raises(MessageError, match=r"was told something else than .* about the components"):
         run(pppca_ellipses())

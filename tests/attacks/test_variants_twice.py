@@ -1,4 +1,4 @@
-"""Two sums over the same inputs: a study that is run again, and one that is run again after an island left."""
+"""Two sums over the same inputs: a study that is run again, also after an island left."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ def blocks(example: Example, tap: Tap) -> Iterator[tuple[str, fixedpoint.Limbs]]
                 yield f"{to} {type(message).__name__}.{name}", value
 
 
-@pytest.mark.parametrize(
-    ("method", "options"), [("masks", {}), ("masks", {"dropouts": 1}), ("shares", {})]
-)
+@pytest.mark.parametrize(("method", "options"), [("masks", {}), ("masks", {"dropouts": 1}), ("shares", {})])
 def test_a_second_run_of_one_study_hides_its_inputs_anew(method: str, options: dict[str, Any]) -> None:
     """Streams come from keys of one run: else two runs would show by how much an input changed."""
     first, second = summation(method, options), plus(summation(method, options), 1.0)

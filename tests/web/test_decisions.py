@@ -25,9 +25,7 @@ class Posted:
         yield self._text.encode()
 
 
-def test_a_form_of_another_study_decides_nothing(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_form_of_another_study_decides_nothing(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     folder = SimpleNamespace(name="run", state=lambda: SimpleNamespace(digest="a" * 64))
     monkeypatch.setattr(app, "find_run", lambda *_: (folder,))

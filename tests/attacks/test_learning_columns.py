@@ -268,6 +268,6 @@ def test_scores_that_are_others_for_one_island_end_a_descent_before_its_next_ste
         return Scores(message.step, message.values + 1.0) if other else message
 
     lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="was told something else than .* about step 0"):
+    with pytest.raises(MessageError, match=r"was told something else than .* about step 0"):
         LocalEngine().run(protocol_of(example.study.protocol), example.study, example.own)
     assert set(left) == {"step 0#0"}

@@ -303,7 +303,7 @@ def test_a_provider_refuses_what_would_be_determined_also_if_the_server_does_not
     monkeypatch.setattr(outputs, "check_outputs", looks_away)
     lying(monkeypatch, note)
     study = structs.replace(example.study, parameters=parameters)
-    with pytest.raises(AtollError, match="covariance|correlation") as caught:
+    with pytest.raises(AtollError, match=r"covariance|correlation") as caught:
         LocalEngine().run(protocol_of("pppca"), study, example.own)
     assert str(caught.value.role).endswith("/provider")
     assert set(left) == {"sums#0"}

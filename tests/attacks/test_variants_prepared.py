@@ -154,7 +154,7 @@ def test_other_directions_for_one_island_are_found_out_before_an_ellipse_leaves(
         return columns_in_place_of_components(message) if other else message
 
     lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="was told something else than .* about the components"):
+    with pytest.raises(MessageError, match=r"was told something else than .* about the components"):
         run(example)
     assert left == []
 
@@ -165,5 +165,5 @@ def test_the_divisors_are_compared_with_the_components(monkeypatch: pytest.Monke
         return structs.replace(message, scale=2.0 * message.scale) if other else message
 
     lying(monkeypatch, lie)
-    with pytest.raises(MessageError, match="was told something else than .* about the components"):
+    with pytest.raises(MessageError, match=r"was told something else than .* about the components"):
         run(pppca_ellipses())

@@ -1,4 +1,4 @@
-"""Two sums over the same inputs: a study that is run again, and one that is run again after an island left."""
+"""Two sums over the same inputs: a study that is run again, also after an island left."""
 
 from __future__ import annotations
 

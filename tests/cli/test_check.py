@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.support.running import atoll
+from tests.support.running import PARTIES, atoll
 
 STUDY = """\
 [study]
@@ -24,15 +24,9 @@ missing = "mean"
 [guards]
 min_rows = 70
 min_islands = 2
-[[party]]
-name = "north"
-role = "provider"
-[[party]]
-name = "south"
-role = "provider"
-[[party]]
-name = "office"
-roles = ["server", "consumer"]
+"""
+STUDY += PARTIES
+STUDY += """\
 [release]
 components = ["consumer"]
 table = ["consumer"]

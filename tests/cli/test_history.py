@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.support.running import atoll
+from tests.support.running import PARTIES, atoll
 
 STUDY = """\
 [study]
@@ -16,15 +16,9 @@ name = "exact"
 protocol = "pppca"
 [parameters]
 n_components = 1
-[[party]]
-name = "north"
-role = "provider"
-[[party]]
-name = "south"
-role = "provider"
-[[party]]
-name = "office"
-roles = ["server", "consumer"]
+"""
+STUDY += PARTIES
+STUDY += """\
 [release]
 components = ["consumer"]
 [local]

@@ -21,7 +21,7 @@ from atoll.data.island import Island
 from atoll.errors import AtollError, DataError, MessageError, SchemaError, StudyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of, resolve
-from atoll.protocols.base import with_helpers
+from atoll.protocols.base import Circumstances, with_helpers
 from atoll.protocols.fields import Fields
 from atoll.protocols.preparation.messages import Flat, Means, Wanted
 from atoll.runtime.execute import run_study
@@ -238,6 +238,24 @@ def test_the_review_says_that_levels_and_means_are_told() -> None:
     said = " ".join(one.learns for one in with_helpers(protocol_of("pppca"), study).learns(study))
     assert "the names of all levels of ward, smokes" in said
     assert "the joint means of these columns, exactly" in said
+
+
+def test_with_two_islands_the_review_says_what_one_has_of_the_other() -> None:
+    study = prepared().study
+    for gone, said in ((0, False), (1, True)):
+        parties = tuple(party for party in study.parties if party.name != "island-2" or not gone)
+        two = resolve(structs.replace(study, parties=parties))
+        words = [one.learns for one in with_helpers(protocol_of("pppca"), two).learns(two)]
+        assert any("figures of the other's columns" in one for one in words) == said
+
+
+def test_what_is_determined_counts_a_column_for_each_level() -> None:
+    levels = {"ward": tuple("abcdefghijkl")}
+    study = prepared(plan=TablePlan(categorical=("ward",), levels=levels, missing="drop")).study
+    protocol, known = with_helpers(protocol_of("pppca"), study), Circumstances(5, rows=(100, 100, 100))
+    sixteen = protocol_of("pppca").determines(study, known._replace(columns=16))
+    assert protocol.determines(study, known) == sixteen
+    assert sixteen != protocol_of("pppca").determines(study, known)
 
 
 def test_what_the_preparation_opens_is_booked_before_it_leaves(tmp_path: Any) -> None:

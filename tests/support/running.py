@@ -27,3 +27,17 @@ def atoll(*arguments: str) -> Finished:
     ):
         main(list(arguments))
     return Finished(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+
+PARTIES = """\
+[[party]]
+name = "north"
+role = "provider"
+[[party]]
+name = "south"
+role = "provider"
+[[party]]
+name = "office"
+roles = ["server", "consumer"]
+"""
+"""Of a study file: two islands, and an office that leads and receives."""

@@ -45,13 +45,8 @@ async def receiver(net: Network, study: Study, own: Own, record: Record) -> Lear
 
 
 def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
-    return secure_sums.session(
-        study,
-        net,
-        record,
-        contributors=study.who(CONTRIBUTOR),
-        receivers=study.who(RECEIVER),
-        longest=study.read_parameters(SumParameters).length,
+    return secure_sums.between(
+        net, study, record, CONTRIBUTOR, RECEIVER, study.read_parameters(SumParameters).length
     )
 
 

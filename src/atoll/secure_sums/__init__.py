@@ -122,6 +122,27 @@ def session(
     )
 
 
+def between(
+    net: Network,
+    study: Study,
+    record: Record,
+    contributor: str,
+    receiver: str,
+    longest: int,
+    name: str = "sum",
+) -> SecureSum:
+    """The same between all who play two roles."""
+    return session(
+        study,
+        net,
+        record,
+        contributors=study.who(contributor),
+        receivers=study.who(receiver),
+        longest=longest,
+        name=name,
+    )
+
+
 def expected(study: Study, contributors: int, lengths: list[int]) -> Cost:
     """What the study's secure sum costs for rounds of these lengths and one receiver."""
     form = chosen(study)

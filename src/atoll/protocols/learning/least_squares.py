@@ -16,7 +16,7 @@ from atoll.errors import ParameterError
 from atoll.protocols.learning import normal
 from atoll.protocols.learning.design import Rows, Survey
 from atoll.protocols.learning.rows import Kind, RowsParameters, plain, protocol, refuse_offset
-from atoll.protocols.learning.task import Found, Setting, Task
+from atoll.protocols.learning.task import WHOLE, Found, Setting, Task
 from atoll.study.model import Study
 
 
@@ -143,5 +143,6 @@ PROTOCOL = protocol(
         points=lambda _: 1,
         goes_on=False,
         check=_check,
+        says=(WHOLE, ", which say the joint products of all columns (without a penalty)"),
     )
 )

@@ -121,6 +121,8 @@ class Kind:
     goes_on: bool = True
     """Whether the number of points is known only afterwards."""
     check: Callable[[Study], None] = lambda _: None
+    says: tuple[str, str] = "", ""
+    """What follows from the numbers of the model, and of the fit, for whoever has them."""
 
 
 def protocol(kind: Kind) -> Protocol:
@@ -316,9 +318,7 @@ def _blank(kind: Kind, p: Any, agreed: AgreedFields, terms: tuple[str, ...]) -> 
 
 
 def _session(net: Network, study: Study, record: Record, longest: int) -> secure_sums.SecureSum:
-    return secure_sums.session(
-        study, net, record, contributors=study.who(PROVIDER), receivers=study.who(SERVER), longest=longest
-    )
+    return secure_sums.between(net, study, record, PROVIDER, SERVER, longest)
 
 
 def encoded(values: Matrix, contributors: int, what: str) -> fixedpoint.Limbs:
@@ -377,8 +377,8 @@ def _learns(kind: Kind, study: Study) -> list[Disclosure]:
         ),
     ]
     for output, kind_of, words in (
-        ("model", Model, MODEL_WORDS),
-        ("fit", Fit, "how well the model fits, in every step, and how sure its numbers are"),
+        ("model", Model, MODEL_WORDS + kind.says[0]),
+        ("fit", Fit, OUTPUTS["fit"].words + kind.says[1]),
         (
             "n_samples",
             Count,

@@ -15,6 +15,9 @@ import numpy as np
 from atoll.data.island import Matrix
 from atoll.protocols.learning.design import INTERCEPT, Rows, Survey, Units
 
+WHOLE = "; where a few columns hold whole numbers (codes, counts) they say all joint sums and products"
+"""Of coefficients of least squares, for the disclosure."""
+
 
 class Setting(NamedTuple):
     """What both sides know before the first point."""

@@ -114,9 +114,7 @@ def noise_seed(record: Record) -> bytes:
 
 
 def session(net: Network, study: Study, record: Record, longest: int) -> SecureSum:
-    return secure_sums.session(
-        study, net, record, contributors=study.who(OWNER), receivers=study.who(CURATOR), longest=longest
-    )
+    return secure_sums.between(net, study, record, OWNER, CURATOR, longest)
 
 
 # ---- outputs ----

@@ -48,6 +48,7 @@ from atoll.protocols.learning.columns.table import Held, Joint, Part
 from atoll.protocols.learning.encrypted import prepared, program
 from atoll.protocols.learning.encrypted.program import Table
 from atoll.protocols.learning.rows import encoded
+from atoll.protocols.learning.task import WHOLE
 from atoll.protocols.own import Own
 from atoll.secret_matrices import messages as machines
 from atoll.secret_matrices import roles
@@ -62,8 +63,6 @@ HIDDEN = (
     "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of "
     "the key to itself"
 )
-
-WHOLE = "; where a few columns hold whole numbers (codes, counts) they say all joint sums and products"
 
 
 class EncryptedParameters(JointParameters, frozen=True):
@@ -192,9 +191,7 @@ async def _exponent(net: Network, study: Study, part: Part) -> int:
 
 
 def _session(net: Network, study: Study, record: Record) -> secure_sums.SecureSum:
-    return secure_sums.session(
-        study, net, record, contributors=study.who(PROVIDER), receivers=study.who(SERVER), longest=1
-    )
+    return secure_sums.between(net, study, record, PROVIDER, SERVER, 1)
 
 
 def _check_shape(joint: Joint, p: EncryptedParameters) -> None:

@@ -39,13 +39,13 @@ from atoll.protocols.learning.design import INTERCEPT
 from atoll.protocols.learning.encrypted.moments import Scales, coefficients, own_moments, rows_counted
 from atoll.protocols.learning.encrypted.protocol import (
     MOST_COLUMNS,
-    WHOLE,
     EncryptedParameters,
     check_parameters,
     compared,
     under_encryption,
 )
 from atoll.protocols.learning.rows import check_stays, encoded, plain
+from atoll.protocols.learning.task import WHOLE
 from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca import ranges
 from atoll.randomness import fresh_seed
@@ -214,14 +214,7 @@ def _known(
 
 
 def _session(net: Network, study: Study, record: Record, wide: int) -> secure_sums.SecureSum:
-    return secure_sums.session(
-        study,
-        net,
-        record,
-        contributors=study.who(PROVIDER),
-        receivers=study.who(SERVER),
-        longest=_common_length(wide),
-    )
+    return secure_sums.between(net, study, record, PROVIDER, SERVER, _common_length(wide))
 
 
 def _common_length(wide: int) -> int:

@@ -243,14 +243,7 @@ async def consumer(net: Network, study: Study, own: Own, record: Record) -> Lear
 
 
 def _session(net: Network, study: Study, record: Record, d: int) -> secure_sums.SecureSum:
-    return secure_sums.session(
-        study,
-        net,
-        record,
-        contributors=study.who(PROVIDER),
-        receivers=study.who(SERVER),
-        longest=_scatter_length(d),
-    )
+    return secure_sums.between(net, study, record, PROVIDER, SERVER, _scatter_length(d))
 
 
 async def _participants(net: Network, study: Study) -> list[Address]:

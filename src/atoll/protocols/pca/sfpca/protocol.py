@@ -262,15 +262,7 @@ async def _open_range(net: Network, study: Study, record: Record, columns: int =
 
 
 def _range_session(net: Network, study: Study, record: Record, columns: int) -> secure_sums.SecureSum:
-    return secure_sums.session(
-        study,
-        net,
-        record,
-        contributors=study.who(PROVIDER),
-        receivers=study.who(COORDINATOR),
-        longest=columns * len(LEVELS),
-        name="range",
-    )
+    return secure_sums.between(net, study, record, PROVIDER, COORDINATOR, columns * len(LEVELS), "range")
 
 
 _Role = type[roles.Provider] | type[roles.Coordinator]

@@ -495,8 +495,3 @@ def test_every_protocol_can_be_reviewed(example: str) -> None:
     text = as_markdown(review)
     for party in study.parties:
         assert party.name in text
-
-
-def test_a_name_with_markup_stays_text_in_an_assessment() -> None:
-    text = as_markdown(review_study(a_study(name="<b>wards</b> | beds")))
-    assert text.splitlines()[0] == "# Privacy review of the study “\\<b>wards\\</b> \\| beds”"

@@ -59,3 +59,8 @@ def test_one_party_without_a_key_keeps_a_study_on_one_machine() -> None:
     study = sfpca().study
     assert with_keys(study).between_machines
     assert not with_keys(study, without=1).between_machines
+
+
+def test_a_name_with_markup_stays_text_in_an_assessment() -> None:
+    text = as_markdown(review_study(structs.replace(pppca().study, name="<b>wards</b> | beds"), 4))
+    assert text.splitlines()[0] == "# Privacy review of the study “\\<b>wards\\</b> \\| beds”"

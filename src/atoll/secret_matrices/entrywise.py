@@ -65,7 +65,7 @@ async def inverse_roots(machine: Machine, v: Shared, name: str = "fast") -> Root
     short of one, down to zero. It never exceeds one, whatever v is.
     """
     M, W, grown = v, None, 0
-    steps = (*schedule(name).steps, _LAST)
+    steps = root_steps(name)
     for step in steps:
         basis = Entries(machine, M, ROOT_FRACTION)
         A, MA = await evaluate(basis, [step, times_m(step)])
@@ -79,8 +79,13 @@ async def inverse_roots(machine: Machine, v: Shared, name: str = "fast") -> Root
     return Roots(replace(W.times_power_of_two(grown), bits=root_bits(name)), M)
 
 
+def root_steps(name: str) -> tuple[tuple[Fraction, ...], ...]:
+    """The polynomials, one after the other."""
+    return (*schedule(name).steps, _LAST)
+
+
 @cache
 def root_bits(name: str) -> int:
     """log2 of what no result exceeds: the product of all polynomials at zero, where every one is largest."""
-    at_zero = [sum(c * (-1) ** j for j, c in enumerate(step)) for step in (*schedule(name).steps, _LAST)]
+    at_zero = [sum(c * (-1) ** j for j, c in enumerate(step)) for step in root_steps(name)]
     return ceil(log2(prod(at_zero)))

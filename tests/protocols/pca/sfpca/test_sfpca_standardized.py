@@ -106,11 +106,12 @@ def test_inverse_roots_are_exact_in_their_range_and_bounded_below_it() -> None:
     assert lengths[6] < 0.1  # 2^-50: seen to fall short
 
 
-def test_every_polynomial_keeps_its_bounds_on_the_whole_range() -> None:
+@pytest.mark.parametrize("name", ["fast", "default"])
+def test_every_polynomial_keeps_its_bounds_on_the_whole_range(name: str) -> None:
     # What the masks rely on, for any variance in [0, 1] and any pair of entries.
     M = np.concatenate([[0.0], 2.0 ** np.linspace(-90, 0, 20001), np.linspace(0.001, 1, 20001)])
     grown = 1.0
-    for step in entrywise._STEPS:
+    for step in entrywise.root_steps(name):
         A = np.polynomial.chebyshev.chebval(2 * M - 1, [float(c) for c in step])
         assert A.min() > 0
         assert A.max() < 2**entrywise.STEP_BITS
@@ -118,7 +119,8 @@ def test_every_polynomial_keeps_its_bounds_on_the_whole_range() -> None:
         M = M * A * A
         assert M.max() <= 1 + 1e-6
         grown *= float(A.max())
-    assert grown < 2**entrywise.ROOT_BITS
+    assert grown < 2 ** entrywise.root_bits(name)
+    assert entrywise.root_bits("fast") == entrywise.ROOT_BITS
 
 
 @pytest.mark.parametrize("recipe", ["direct", "default"])

@@ -17,7 +17,6 @@ from atoll.runtime.nats import hearing, wire
 from atoll.runtime.nats.party import header_of
 from atoll.runtime.nats.state import RunState
 
-
 NAMES = ("teller", "other", "gone")
 
 

@@ -162,3 +162,19 @@ def test_an_owner_that_adds_up_for_the_curator_is_refused(
     study = structs.replace(synthesis(protocol).study, secure_sum=secure_sum, sum_options=options)
     with pytest.raises(StudyError, match="the secure sum withstands 0"):
         resolve(study)
+
+
+def test_a_model_has_the_cells_of_the_studys_columns_and_no_table_that_fits_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setitem(models.SAMPLERS, "maximum-entropy", lambda *given: drawn.append(given))
+    model = {"kind": "maximum-entropy", "sizes": [2, 3], "count": 10.0, "values": {}}
+    models.check(model, (2, 3), CURATOR)
+    assert len(drawn) == 1
+    with pytest.raises(MessageError, match="not one of the study's columns"):
+        models.check(model, (3, 2), CURATOR)
+    wide = (1000,) * 6
+    with pytest.raises(MessageError, match="no row can be drawn from"):
+        models.check({**model, "sizes": list(wide)}, wide, CURATOR)
+    assert len(drawn) == 1

@@ -227,8 +227,7 @@ class PCA(Islands, Model):
         self.ledger = ledger
         self.variant, self.recipe, self.eigen, self.spectrum = variant, recipe, eigen, spectrum
         self.release = release
-        self.key = key
-        self.bounds = bounds
+        self.key, self.bounds = key, bounds
         self.mix = mix
         self.digits = digits
         self.accept_determined, self.between_means = accept_determined, between_means

@@ -170,3 +170,13 @@ def test_loadings_are_the_largest_entries_of_each_component() -> None:
     assert second.get_yticklabels()[0].get_text() == "column 19"
     assert figure.get_suptitle() == "wine: loadings (the largest 15 of 20 columns)"
     drawn(figure._repr_png_())
+
+
+def test_the_names_of_narrow_axes_lie_within_the_picture() -> None:
+    names = [f"a column with a long name, {i}" for i in range(13)]
+    components = np.random.default_rng(0).normal(size=(3, 13))
+    figure = plots.loadings_figure(components, names, "wine: loadings", np.array([0.362, 0.192, 0.111]))
+    drawn(figure._repr_png_())
+    for axes in figure.axes:
+        box = axes.xaxis.label.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.width

@@ -173,7 +173,8 @@ def loadings_figure(
             axes.set_yticks(np.arange(rows), [shortened(str(names[i])) for i in largest])
             axes.invert_yaxis()
             axes.axvline(0, color=QUIET, lw=0.8)
-            axes.set_xlabel(axis_title(f"PC{number + 1}", shares, number))
+            # In two lines: one is wider than a narrow picture.
+            axes.set_xlabel(axis_title(f"PC{number + 1}", shares, number).replace(" (", "\n("))
             axes.grid(axis="y", visible=False)
         return figure
 

@@ -25,7 +25,7 @@ OUTPUTS = {
         PCA_OUTPUTS["explained_variance"].values,
         _RECEIVERS,
         "how much variance each component explains, and the total: of rows normalised to length one, "
-        "or of rows cut at a radius, as the study's `rows` says; or of differences of rows (`centre`)",
+        "or of rows cut at a radius, as the study says; or of differences of rows, where these are in pairs",
     ),
     "n_samples": Output(
         ("n_samples",), _RECEIVERS, "the number of rows of all islands together, noisy if private"

@@ -12,6 +12,7 @@ same story.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import shutil
 import sys
@@ -95,7 +96,8 @@ class Organisations:
     def _own(self, site: Machine) -> None:
         user = site.home.stat()
         for path in (site.home, *site.home.rglob("*")):
-            shutil.chown(path, user.st_uid, user.st_gid)
+            with contextlib.suppress(FileNotFoundError):  # the node is at work, and files come and go
+                shutil.chown(path, user.st_uid, user.st_gid)
 
     def _join(self) -> None:
         self.hub.run(f"atoll hub init {HUB_NAME}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,6 +57,8 @@ def review(
     Reads the study file. To count columns, it also reads the first line of a
     table. It runs nothing.
     """
+    # So little is computed that threads which wait for work would be most of it; read when NumPy is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from atoll.report.assessment import as_markdown
     from atoll.review.study import Guess, review_file
     from atoll.runtime.studies import data_holders, open_study

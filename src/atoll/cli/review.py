@@ -59,6 +59,7 @@ def review(
     """
     # So little is computed that threads which wait for work would be most of it; read when NumPy is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from atoll.protocols import protocol_of
     from atoll.report.assessment import as_markdown
     from atoll.review.study import Guess, review_file
     from atoll.runtime.studies import data_holders, open_study
@@ -66,6 +67,8 @@ def review(
     if markdown and as_json:
         raise ParameterError("--markdown and --json cannot be used together", hint="choose one of them")
     file = open_study(study)
+    if not (markdown or as_json):  # before the costs are counted, which takes a moment
+        _heading(file.study.name, protocol_of(file.study.protocol).title, file.study.digest, console.out())
     known = () if rows is None else (rows,) * len(data_holders(file.study))
     reviewed = review_file(file, columns, Guess(known, latency / 1000, bandwidth * 125_000))
     if as_json:
@@ -73,17 +76,27 @@ def review(
     elif markdown:
         print(as_markdown(reviewed), end="")
     else:
-        show(reviewed, console.out())
+        _rest(reviewed, console.out())
 
 
 def show(review: Review, screen: Console) -> None:
     """The review as tables."""
+    _heading(review.name, review.title, review.digest, screen)
+    _rest(review, screen)
+
+
+def _heading(name: str, title: str, digest: str, screen: Console) -> None:
+    from rich.markup import escape
+
+    screen.print(f"\n[bold]{escape(name)}[/]  {escape(title)}")
+    screen.print(f"[dim]digest {digest}[/]")
+
+
+def _rest(review: Review, screen: Console) -> None:
     from rich.markup import escape
 
     from atoll.report.assessment import way_of_running
 
-    screen.print(f"\n[bold]{escape(review.name)}[/]  {escape(review.title)}")
-    screen.print(f"[dim]digest {review.digest}[/]")
     screen.print(f"{escape(way_of_running(review))}\n")
     for part in (_learning(review), _releases(review)):
         screen.print(part)

@@ -1,12 +1,14 @@
 """Whether the accuracy certificate tells right results from wrong ones: spectra made to mislead it.
 
     python -m benchmarks.sfpca_certificate [--every N] [--processes 2] [--check]
+    python -m benchmarks.sfpca_certificate --eigen encrypted [--sketch] [--every N] ...
 
 Each case is a table whose covariance has a given spectrum, run by the strict recipe on plain integers
 with the rounding of six parties. A result is wrong when the cosine of any of its k components with the
 exact one is below 0.9999. The certificate's verdict is compared with what the run would have released.
 A run that breaks off before there are components is neither right nor wrong, and is counted apart.
-"auto" is the default policy, followed by the accurate one where the first was refused.
+"auto" is the default policy, followed by the accurate one where the first was refused. With ``--eigen
+encrypted`` it is the opened bit that is judged, of both courses; ``--sketch``: few columns are sketched too.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from math import inf, isnan, nan
 from typing import NamedTuple
 
@@ -25,12 +28,14 @@ import numpy as np
 import numpy.typing as npt
 
 from atoll.errors import CertificateRefused, RangeOverflow
+from atoll.protocols.pca.sfpca.recipes import unopened
 from atoll.protocols.pca.sfpca.recipes.certificate import TOLERANCE, Certificate
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Inputs
-from atoll.protocols.pca.sfpca.recipes.moments import on_grid, quick_moments
+from atoll.protocols.pca.sfpca.recipes.moments import exact_moments, on_grid, quick_moments
 from atoll.protocols.pca.sfpca.recipes.strict import strict
 from atoll.randomness import derive
+from atoll.secret_matrices.machine import Machine, Shared
 from atoll.secret_matrices.simulated import Simulated
 
 Floats = npt.NDArray[np.float64]
@@ -153,12 +158,14 @@ def exact_components(X: Floats, k: int) -> Floats:
 
 def run(case: Case, policy: str, seed: int) -> Verdict:
     X = table(case.spectrum, seed)
-    exponent = int(np.ceil(np.log2(np.abs(X).max())))
-    moments = quick_moments(on_grid(X, exponent, DATA_FRACTION))
+    largest = float(np.abs(X).max())
+    exponent, m = int(np.ceil(np.log2(largest))), X.shape[1]
+    moments_of = exact_moments if policy in unopened.EFFORTS else quick_moments
+    moments = moments_of(on_grid(X, exponent, DATA_FRACTION))
     names = tuple(f"p{i}/provider" for i in range(PARTIES))
-    inputs = Inputs(
-        ROWS, X.shape[1], names, "simulated", moments, derive(bytes(32), "certificate", seed), plays=names
-    )
+    inputs = Inputs(ROWS, m, names, "simulated", moments, derive(bytes(32), "certificate", seed), plays=names)
+    # As if the study's bounds were the largest magnitude, for every column.
+    inputs = inputs._replace(most_variance=m * (largest / 2.0**exponent) ** 2)
     machine = Simulated(PARTIES, np.random.default_rng(seed).random)
     bound, cosine = asyncio.run(judged(machine, inputs, case.k, policy, exact_components(X, case.k)))
     return Verdict(case.family, case.name, policy, bound, cosine)
@@ -170,7 +177,10 @@ async def judged(
     """The certificate's bound, and the worst cosine of what it vouches for (or would have)."""
     with letting_pass() as seen:
         try:
-            found = await strict(machine, inputs, k, POLICIES[policy])
+            if policy in unopened.EFFORTS:
+                found = await unopened.unopened(machine, inputs, k, unopened.EFFORTS[policy])
+            else:
+                found = await strict(machine, inputs, k, POLICIES[policy])
         except (CertificateRefused, RangeOverflow, ValueError):
             return (seen[0] if seen else inf), nan
         components = await machine.released(found.components, frozenset())
@@ -180,21 +190,29 @@ async def judged(
 
 @contextmanager
 def letting_pass() -> Iterator[list[float]]:
-    """Certificates note their bound and refuse nothing."""
+    """Certificates note their bound, bits whether it holds, and refuse nothing."""
     seen: list[float] = []
-    original = Certificate.check
+    check, passes = Certificate.check, unopened.passes
+
+    async def noted(machine: Machine, x: Shared) -> bool:
+        seen.append(0.0 if await passes(machine, x) else inf)
+        return True
+
     Certificate.check = lambda self: seen.append(self.bound)  # type: ignore[method-assign]
+    unopened.passes = noted
     try:
         yield seen
     finally:
-        Certificate.check = original  # type: ignore[method-assign]
+        Certificate.check, unopened.passes = check, passes  # type: ignore[method-assign]
 
 
-def all_runs(case: Case, seed: int) -> list[Verdict]:
-    """Every policy, and auto."""
-    made = {policy: run(case, policy, seed) for policy in POLICIES}
-    first = made["default"]
-    auto = first if first.accepted else made["accurate"]
+def all_runs(policies: tuple[str, ...], sketch: bool, case: Case, seed: int) -> list[Verdict]:
+    """Every policy, and auto: the first that counts, or else the last."""
+    if sketch:
+        unopened.WHOLE_UP_TO = 0
+    made = {policy: run(case, policy, seed) for policy in policies}
+    first = made["default" if "default" in made else policies[0]]
+    auto = first if first.accepted else made["accurate" if "accurate" in made else policies[-1]]
     return [*made.values(), auto._replace(policy="auto")]
 
 
@@ -245,7 +263,8 @@ def failures(verdicts: list[Verdict]) -> list[str]:
         for v in verdicts
         if v.accepted and not v.right
     ]
-    for policy in ("default", "accurate", "auto"):
+    masked = any(v.policy in POLICIES for v in verdicts)  # a bit may refuse more
+    for policy in ("default", "accurate", "auto") if masked else ():
         found = counts([v for v in verdicts if v.policy == policy and v.family in MADE_FOR_IT])
         right = found[True, True] + found[False, True]
         if found[False, True] > REFUSED_LIMIT * right:
@@ -258,11 +277,15 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1, help="take every n-th spectrum only")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="fail where the certificate does")
+    parser.add_argument("--eigen", choices=("masked", "encrypted"), default="masked")
+    parser.add_argument("--sketch", action="store_true", help="with encrypted: sketch few columns too")
     parser.add_argument("--list", action="store_true", help="print every run")
     options = parser.parse_args()
     chosen = list(enumerate(cases()))[:: options.every]
     with ProcessPoolExecutor(options.processes) as pool:
-        made = pool.map(all_runs, [case for _, case in chosen], [seed for seed, _ in chosen])
+        policies = tuple(POLICIES if options.eigen == "masked" else unopened.EFFORTS)
+        runs = partial(all_runs, policies, options.sketch)
+        made = pool.map(runs, [case for _, case in chosen], [seed for seed, _ in chosen])
         verdicts = [verdict for group in made for verdict in group]
     if options.list:
         for v in verdicts:

@@ -131,23 +131,23 @@ class PreparedTable(Table):
 
     def _check_genotypes(self, block: Matrix, there: Matrix, start: int) -> None:
         numbers = np.array([term.level is None for term in self._terms])
-        wrong = np.argwhere(there & numbers & ~np.isin(block, (0.0, 1.0, 2.0)))
-        if len(wrong):
-            row, place = (int(i) for i in wrong[0])
-            raise DataError(
-                f"{self._island.name}: column {self._terms[place].name!r} holds no genotype at "
-                f"{self._island.place(start + row)}",
-                hint="0, 1 or 2 copies of an allele; missing = 'mean' is for other numbers",
-            )
+        wrong = there & numbers & ~np.isin(block, (0.0, 1.0, 2.0))
+        hint = "0, 1 or 2 copies of an allele; missing = 'mean' is for other numbers"
+        self._refuse(wrong, start, "holds no genotype", hint)
 
     def _check_finite(self, block: Matrix, start: int) -> None:
-        wrong = np.argwhere(np.isinf(block))
-        if len(wrong):
-            row, place = (int(i) for i in wrong[0])
+        hint = "drop the row, or correct it before the study starts"
+        self._refuse(np.isinf(block), start, "holds an infinite value (inf)", hint)
+
+    def _refuse(self, wrong: Matrix, start: int, words: str, hint: str) -> None:
+        """By the first place that is wrong, if there is one."""
+        found = np.argwhere(wrong)
+        if len(found):
+            row, place = (int(i) for i in found[0])
             raise DataError(
-                f"{self._island.name}: column {self._terms[place].name!r} holds an infinite value (inf) at "
+                f"{self._island.name}: column {self._terms[place].name!r} {words} at "
                 f"{self._island.place(start + row)}",
-                hint="drop the row, or correct it before the study starts",
+                hint=hint,
             )
 
     def _read(self, beside: Sequence[str]) -> Iterator[tuple[Matrix, list[Column], Column]]:

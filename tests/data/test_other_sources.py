@@ -59,6 +59,24 @@ def test_names_of_genes_are_read_in_every_form(tmp_path: Path, form: str) -> Non
     assert as_island("north", tmp_path / "cells.h5ad").columns == ("TP53", "BRCA1", "Ä")
 
 
+def test_cells_of_the_first_format_are_read(tmp_path: Path) -> None:
+    """Before anndata 0.7: names in a table of one type, and other words for what is sparse."""
+    import h5py
+
+    counts = scipy.sparse.csr_matrix(np.array([[0.0, 2.0], [1.0, 0.0], [0.0, 3.0]]))
+    with h5py.File(tmp_path / "cells.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs["h5sparse_format"], group.attrs["h5sparse_shape"] = "csr", counts.shape
+        for part in ("data", "indices", "indptr"):
+            group.create_dataset(part, data=getattr(counts, part))
+        file.create_dataset(
+            "var", data=np.array([(b"TP53", 1), (b"BRCA1", 2)], [("index", "S5"), ("n", "i4")])
+        )
+    island = as_island("north", tmp_path / "cells.h5ad")
+    assert island.columns == ("TP53", "BRCA1")
+    np.testing.assert_array_equal(island.features(["BRCA1", "TP53"]), counts.toarray()[:, ::-1])
+
+
 BAD_CELLS: dict[str, tuple[Callable[[Any], None], str]] = {
     "no values": (lambda file: file.__delitem__("X"), "it has no X"),
     "no names": (lambda file: file.__delitem__("var/gene ids"), "its var has no names"),

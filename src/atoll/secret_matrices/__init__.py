@@ -16,5 +16,6 @@ docs/howto/write-a-secret-matrix-program.md writes one. In topological order:
 - :mod:`provider`, :mod:`coordinator`: their machines; :mod:`roles`: both, and the messages of a product
 - :mod:`rotations`: secret rotations; :mod:`polynomials`: functions of secret matrices
 - :mod:`entrywise`: functions of secret numbers one by one
+- :mod:`slots`: the other machine, on vectors in the slots of ciphertexts
 - :mod:`costs`: what a program costs, before keys exist
 """

@@ -22,7 +22,7 @@ from atoll.data.tables.cluster import DaskTable, is_dask
 from atoll.data.tables.frames import FrameTable
 from atoll.data.tables.sql import read_sql
 from atoll.data.tables.streams import speaks_arrow, streamed
-from atoll.errors import DataError, ParameterError, several
+from atoll.errors import DataError, ParameterError, named, several
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class Island:
         capacity: int | None = None,
     ) -> Island:
         """A pandas or polars frame (a lazy one is run once, batch by batch), or an Arrow table or reader."""
-        table = streamed(frame)
+        with named(name):
+            table = streamed(frame)
         if table is None and not isinstance(frame, pd.DataFrame):
             made = (
                 "to_pandas() makes one" if hasattr(frame, "to_pandas") else "pandas.DataFrame(...) makes one"
@@ -176,10 +177,8 @@ class Island:
     @classmethod
     def from_sql(cls, url: str, query: str, *, name: str = "island", identity: str | None = None) -> Island:
         """What a query to SQLite or PostgreSQL answers (``pip install 'atoll[sql]'``), read once."""
-        try:
+        with named(name):
             table = read_sql(url, query)
-        except DataError as error:
-            raise DataError(f"{name}: {error.message}", hint=error.hint) from None
         check_header(table.columns, "the query", name)
         return cls(table, name=name, columns=table.columns, identity=identity)
 
@@ -189,10 +188,8 @@ class Island:
     ) -> Island:
         """A Dask array or data frame; statistics are computed where its partitions lie
         (``pip install 'atoll[dask]'``). ``scheduler``: the address of the cluster, else Dask's own choice."""
-        try:
+        with named(name):
             table = DaskTable(data, scheduler)
-        except DataError as error:
-            raise DataError(f"{name}: {error.message}", hint=error.hint) from None
         if not hasattr(data, "columns"):
             return cls(table, name=name, identity=identity)
         check_header(table.columns, "the data frame", name)
@@ -208,8 +205,6 @@ class Island:
     def _from_file(cls, path: Path, reader: Reader, name: str | None, identity: str | None) -> Island:
         name = name or path.stem
         files = files_of(path, name)
-        if not files[0].is_file():
-            raise DataError(f"{name}: there is no file {path}", hint="paths are relative to the study file")
         table = opened(files, reader, name)
         columns = without_index(table.columns)
         if len(columns) < len(table.columns):
@@ -282,9 +277,10 @@ class Island:
     def _pieces(self, places: Sequence[int]) -> Iterator[Piece]:
         """As the table gives them; what goes wrong there names the island."""
         try:
-            yield from self._table.pieces(places)
-        except DataError as error:
-            raise type(error)(f"{self.name}: {error.message}", hint=error.hint) from None
+            with named(self.name):
+                yield from self._table.pieces(places)
+        except DataError:
+            raise
         except Exception as error:  # each kind of table has its own exceptions
             where = self.source.name if self.source is not None else "the table"
             raise DataError(

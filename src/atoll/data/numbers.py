@@ -143,13 +143,22 @@ def _raise_for_text(island: Owner, values: npt.NDArray[Any], columns: Sequence[s
 
 
 def _floats_or_none(values: npt.NDArray[Any]) -> Matrix | None:
+    if values.dtype.kind in "OU" and any(_is_code(value) for value in values.ravel()):
+        return None
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
+def _is_code(value: object) -> bool:
+    """Python reads 12_34 as a number; in a table it is plate 12, well 34."""
+    return isinstance(value, str) and "_" in value
+
+
 def _is_number(value: object) -> bool:
+    if _is_code(value):
+        return False
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

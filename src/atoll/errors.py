@@ -25,7 +25,8 @@ AtollError                      exit 1
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -162,6 +163,15 @@ class DataWarning(UserWarning):
 
 class PrivacyWarning(UserWarning):
     """A study runs as asked, but discloses more than its user may expect."""
+
+
+@contextmanager
+def named(island: str) -> Iterator[None]:
+    """What is wrong with a table, in the name of its island."""
+    try:
+        yield
+    except DataError as error:
+        raise type(error)(f"{island}: {error.message}", hint=error.hint) from None
 
 
 def several(problems: Sequence[DataError]) -> DataError:

@@ -94,7 +94,7 @@ TABLES = {
     "no name": ("age,,weight\n1,2,3\n4,5,6\n", "column 2 of south.csv has no name", "name it"),
     "semicolons": (
         HEADER.replace(",", ";") + "1;2;3;no\n" * 2,
-        "south.csv has one column only, and ';'",
+        "it has one column only, and ';'",
         ".tsv",
     ),
     "a column less": ("age,dose\n1,2\n3,4\n", "south lacks 'weight'", "columns = [...]"),

@@ -50,3 +50,13 @@ def test_it_fits_the_screen(
     assert any("flat" in line and "constant" in line for line in lines)
     assert any("gone" in line and "no value at all" in line for line in lines)
     assert lines[-1] == "For your eyes only: nothing was sent, nothing written."
+
+
+def test_what_tells_rows_apart_is_called_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pd.DataFrame({"who": ["P1", "P2", "P3"], "ward": ["a", "b", "a"]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    lines = run(capsys, "inspect", str(tmp_path / "t.csv")).splitlines()
+    assert ["no value is there twice" in line for line in lines if line.startswith(("who", "ward"))] == [
+        True,
+        False,
+    ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -18,6 +19,9 @@ from atoll.data.island import Island, as_island
 from atoll.data.statistics import moments
 from atoll.data.tables import cluster as tables
 from atoll.errors import DataError, MissingComponent, SchemaError
+from atoll.privacy.dp_moments import Plan
+from atoll.privacy.mechanisms import Crowd
+from atoll.protocols.pca.private_release import noisy_integers
 
 X = np.random.default_rng(0).normal(size=(900, 6)) @ np.random.default_rng(1).normal(size=(6, 6)) + 5.0
 FRAME = pd.DataFrame(X, columns=list("abcdef"))
@@ -63,6 +67,110 @@ def test_rows_do_not_travel_for_statistics(cluster: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr("atoll.data.statistics.BLOCK_BYTES", 8 * 6 * 10)
     moments(island.chosen(island.columns))
     assert sum(seen) <= 100
+
+
+WARDS = FRAME.assign(ward=["a", "b", "c"] * 300, ill=[0, 1] * 450, e=FRAME["e"].where(FRAME["a"] < 6.0))
+NUMBERS = list("abcd")
+
+
+def values_of(fitted: Any) -> Any:
+    """What a fit found."""
+    if isinstance(fitted, atoll.PCA):
+        return np.hstack([fitted.components_.ravel(), fitted.explained_variance_])
+    return fitted.coef_ if hasattr(fitted, "coef_") else fitted.numbers.to_numpy(float)
+
+
+def pca(**options: Any) -> Callable[[Any], Any]:
+    return lambda tables: values_of(atoll.PCA(1, accept_determined=True, **options).fit(tables))
+
+
+FITS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "rows dropped": (pca(missing="drop", columns=[*NUMBERS, "e"]), 1e-12),
+    "means filled in": (pca(missing="mean", categorical=["ward"], columns=[*NUMBERS, "e", "ward"]), 1e-12),
+    "an opened range": (pca(protocol="sfpca", columns=NUMBERS), 1e-6),
+    "bounds": (pca(protocol="sfpca", bounds=64.0, recipe="direct", columns=NUMBERS), 1e-6),
+    "standardised": (pca(protocol="sfpca", standardize=True, columns=NUMBERS), 1e-6),
+    "a logistic regression": (
+        lambda tables: values_of(atoll.LogisticRegression(columns=NUMBERS).fit(tables, target="ill")),
+        1e-7,
+    ),
+    "a description": (
+        lambda tables: values_of(atoll.describe(tables, columns=[*NUMBERS, "ward"], categorical=["ward"])),
+        1e-12,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FITS)
+def test_whatever_is_computed_is_computed_there(
+    kind: str, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit, close = FITS[kind]
+    due = fit({"north": WARDS[:600], "south": WARDS[600:]})
+    travelled: list[int] = []
+    whole = tables.DaskTable.pieces
+
+    def counted(self: tables.DaskTable, places: Any) -> Iterator[Any]:
+        for piece in whole(self, places):
+            travelled.append(len(piece[0]))
+            yield piece
+
+    monkeypatch.setattr(tables.DaskTable, "pieces", counted)
+    for module in ("island", "statistics"):  # small beside a partition
+        monkeypatch.setattr(f"atoll.data.{module}.BLOCK_BYTES", 8 * 6)
+    monkeypatch.setattr("atoll.data.statistics._BLOCKS_PER_SPAN", 1)
+    lazy_frame = dd.from_pandas(WARDS[:600], npartitions=6)
+    north = Island.from_dask(lazy_frame, scheduler=cluster.scheduler_address, name="north")
+    found = fit({"north": north, "south": WARDS[600:]})
+    np.testing.assert_allclose(found, due, rtol=close, atol=close)
+    assert sum(travelled) <= 100  # the first partition says how large means are
+
+
+def test_noise_is_added_here_to_sums_that_are_made_there(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seed of the noise does not travel; the sums are the same integers."""
+    plan = Plan(features=6, row_norm=64.0, epsilon=1.0, delta=None, crowd=Crowd(owners=2))
+    lazy_frame = dd.from_pandas(FRAME, npartitions=4)
+    there = Island.from_dask(lazy_frame, scheduler=cluster.scheduler_address, name="north")
+    here = as_island("north", FRAME)
+    monkeypatch.setattr(tables.DaskTable, "pieces", None)  # no row is read here
+    found, due = (
+        noisy_integers(plan, plan.first_mean, one.chosen(tuple("abcdef")), None, bytes(32))
+        for one in (there, here)
+    )
+    assert np.array_equal(found, due)
+
+
+def test_errors_on_a_cluster_name_the_row_of_the_table(cluster: Any) -> None:
+    frame = FRAME.copy()
+    frame.iloc[700, 3] = np.inf
+    lazy_frame = dd.from_pandas(frame, npartitions=5)
+    north = Island.from_dask(lazy_frame, scheduler=cluster.scheduler_address, name="north")
+    with pytest.raises(DataError, match=r"^north: column 'd' holds an infinite value \(inf\) at row 700"):
+        atoll.PCA(1).fit({"north": north, "south": FRAME})
+    with pytest.raises(DataError, match=r"^north: column 'd' holds an infinite value \(inf\) at row 700"):
+        atoll.PCA(1, missing="mean").fit({"north": north, "south": FRAME})
+    words = pd.DataFrame({"a": [1.0] * 700 + ["x"] + [2.0] * 199}, dtype=object)
+    with dask.config.set({"dataframe.convert-string": False}):
+        lazy_words = dd.from_pandas(words, npartitions=5)
+        there = Island.from_dask(lazy_words, scheduler=cluster.scheduler_address, name="north")
+        with pytest.raises(DataError, match=r"^north: column 'a' holds text at row 700"):
+            list(there.chosen(("a",)).mapped(len))
+
+
+def test_a_worker_that_dies_is_an_error_that_names_the_island(cluster: Any) -> None:
+    def dies(block: Any) -> Any:
+        import os
+
+        os._exit(1)
+
+    lazy_array = da.from_array(X, chunks=(100, 6)).map_blocks(dies, dtype=float, meta=np.empty((0, 0)))
+    north = Island.from_dask(lazy_array, scheduler=cluster.scheduler_address, name="north")
+    with pytest.raises(DataError, match=r"^north: .*\(KilledWorker\)"):
+        atoll.PCA(1).fit({"north": north, "south": X})
+    with pytest.raises(DataError, match=r"^north: the cluster did not compute \(KilledWorker\)"):
+        list(north.chosen(north.columns).mapped(len))
 
 
 def test_without_a_scheduler_dask_chooses() -> None:

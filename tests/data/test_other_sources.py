@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -189,3 +192,19 @@ def test_an_answer_of_postgresql_is_a_table_and_one_that_goes_away_is_said(postg
     ends = "select n, pg_terminate_backend(pg_backend_pid()) as gone from visits"
     with pytest.raises(DataError, match=r"^north: the database did not answer the query"):
         Island.from_sql(postgres, ends, name="north")
+
+
+def test_a_server_that_is_killed_in_the_middle_of_an_answer_is_said(postgres: str) -> None:
+    """Rows have come by then: none of them is used."""
+    folder = Path(postgres.partition("host=")[2])
+    process = int((folder / "data" / "postmaster.pid").read_text().split()[0])
+    slowly = "select i::float8 as a, repeat('x', 1000) as b from generate_series(1, 100000000) i"
+    timer = threading.Timer(1.0, os.kill, (process, signal.SIGQUIT))
+    timer.start()
+    try:
+        with pytest.raises(DataError, match=r"^north: the database did not answer the query") as refused:
+            Island.from_sql(postgres, slowly, name="north")
+    finally:
+        timer.join()
+    assert refused.value.hint
+    assert "xxx" not in str(refused.value)

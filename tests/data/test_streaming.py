@@ -137,6 +137,18 @@ def test_types_widen_where_a_later_block_says_so(tmp_path: Path, monkeypatch: py
         island.check_numbers(["late", "text"])
 
 
+def test_a_column_becomes_text_in_a_block_that_is_parsed_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines are told apart without parsing: no value has several."""
+    monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", 256)
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,2\n" * 400 + "3,two\n" + "1,2\n" * 400)
+    island = as_island("north", tmp_path / "t.csv")
+    assert island.values("b")[[0, 400]].tolist() == ["2", "two"]
+    with pytest.raises(DataError, match=r"column 'b' holds text at row 400 \(line 402 of t\.csv\)"):
+        island.check_numbers(["b"])
+
+
 LINES: dict[str, tuple[str, str]] = {
     "plain": ("{},x\n", ""),
     "windows": ("{},x\r\n", ""),

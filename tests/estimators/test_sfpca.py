@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 import atoll
+from atoll.data.chosen import Chosen
 from atoll.errors import (
     AtollError,
     CertificateRefused,
@@ -175,6 +176,19 @@ def test_standardised_columns(recipe: str, islands: int, bounds: Any) -> None:
     for learned in fitted.learned_.values():
         assert "scores" not in learned.outputs
         assert learned.outputs.get("offset") is None
+
+
+@pytest.mark.parametrize("release", ["components", "scores"])
+def test_rows_are_projected_block_by_block(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No role holds an island's rows as a whole, and a block of scores ends within the table."""
+    draw = np.random.default_rng(4)
+    rows = draw.normal(size=(2600, 4)) * [8.0, 4.0, 2.0, 1.0]
+    monkeypatch.setattr(Chosen, "whole", None)
+    monkeypatch.setattr("atoll.data.island.BLOCK_BYTES", 1 << 14)
+    fitted = sfpca(2, release=release, recipe="strict", bounds=64.0).fit([rows[:1500], rows[1500:]])
+    exact = PCA(2).fit(rows)
+    found = np.vstack(list(fitted.scores_.values())) if release == "scores" else fitted.transform([rows])[0]
+    np.testing.assert_allclose(np.abs(found), np.abs(exact.transform(rows)), atol=1e-3)
 
 
 def test_scores_of_standardised_columns_reach_their_owner() -> None:

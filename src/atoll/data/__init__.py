@@ -5,6 +5,7 @@
 - :mod:`readers`: files that hold tables, one module per format
 - :mod:`capacity`: as many rows as a table could ever have
 - :mod:`numbers`: values as doubles, and blocks of them
+- :mod:`chosen`: some columns of an island, read here or computed on where they lie
 - :mod:`island`: one party's table, read from a file, a frame or an array
 - :mod:`levels`: levels of columns with categories
 - :mod:`prepared`: a table as a study prepares it: categories as indicators, missing values filled or dropped

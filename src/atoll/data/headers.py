@@ -16,6 +16,14 @@ _INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 """What csv and parquet writers call an index that has no name."""
 
 
+SEPARATORS = "values are separated by commas in .csv files and by tabs in .tsv files: save it so"
+
+
+def other_separator(names: Sequence[str], marks: str) -> str | None:
+    """What a table of one column was separated by, as it seems: a mark in the column's name."""
+    return next((mark for mark in marks if len(names) == 1 and mark in names[0]), None)
+
+
 def without_index(names: Sequence[str]) -> list[str]:
     """The names of the columns that count; an index without a name in the first place is left out."""
     return list(names[1:] if len(names) > 1 and names[0] in _INDEX_NAMES else names)
@@ -40,12 +48,8 @@ def check_header(names: Sequence[str], source: str, island: str) -> None:
                     f"{island}: the name of column {place} of {source} is a number",
                     hint="names are sent to all parties: has the file no header line? Write one",
                 )
-    other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
-    if other is not None:
-        raise DataError(
-            f"{island}: {source} has one column only, and {other!r} in its name",
-            hint="values are separated by commas in .csv files and by tabs in .tsv files: save it so",
-        )
+    if (other := other_separator(names, ";\t|")) is not None:
+        raise DataError(f"{island}: {source} has one column only, and {other!r} in its name", hint=SEPARATORS)
     for place, name in enumerate(names, 1):
         if not name.strip():
             raise DataError(

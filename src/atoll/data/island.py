@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from atoll.data.capacity import checked_capacity
+from atoll.data.chosen import Chosen as Chosen
 from atoll.data.headers import check_header, warn_of_index, without_index
 from atoll.data.numbers import Matrix as Matrix
 from atoll.data.numbers import OfRows, check_floats, cut, matrix, raw
@@ -22,7 +22,7 @@ from atoll.data.tables.cluster import DaskTable, is_dask
 from atoll.data.tables.frames import FrameTable
 from atoll.data.tables.sql import read_sql
 from atoll.data.tables.streams import speaks_arrow, streamed
-from atoll.errors import DataError, ParameterError, several
+from atoll.errors import DataError, ParameterError, named, several
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class Island:
         capacity: int | None = None,
     ) -> Island:
         """A pandas or polars frame (a lazy one is run once, batch by batch), or an Arrow table or reader."""
-        table = streamed(frame)
+        with named(name):
+            table = streamed(frame)
         if table is None and not isinstance(frame, pd.DataFrame):
             made = (
                 "to_pandas() makes one" if hasattr(frame, "to_pandas") else "pandas.DataFrame(...) makes one"
@@ -176,10 +177,8 @@ class Island:
     @classmethod
     def from_sql(cls, url: str, query: str, *, name: str = "island", identity: str | None = None) -> Island:
         """What a query to SQLite or PostgreSQL answers (``pip install 'atoll[sql]'``), read once."""
-        try:
+        with named(name):
             table = read_sql(url, query)
-        except DataError as error:
-            raise DataError(f"{name}: {error.message}", hint=error.hint) from None
         check_header(table.columns, "the query", name)
         return cls(table, name=name, columns=table.columns, identity=identity)
 
@@ -189,10 +188,8 @@ class Island:
     ) -> Island:
         """A Dask array or data frame; statistics are computed where its partitions lie
         (``pip install 'atoll[dask]'``). ``scheduler``: the address of the cluster, else Dask's own choice."""
-        try:
+        with named(name):
             table = DaskTable(data, scheduler)
-        except DataError as error:
-            raise DataError(f"{name}: {error.message}", hint=error.hint) from None
         if not hasattr(data, "columns"):
             return cls(table, name=name, identity=identity)
         check_header(table.columns, "the data frame", name)
@@ -208,8 +205,6 @@ class Island:
     def _from_file(cls, path: Path, reader: Reader, name: str | None, identity: str | None) -> Island:
         name = name or path.stem
         files = files_of(path, name)
-        if not files[0].is_file():
-            raise DataError(f"{name}: there is no file {path}", hint="paths are relative to the study file")
         table = opened(files, reader, name)
         columns = without_index(table.columns)
         if len(columns) < len(table.columns):
@@ -282,9 +277,10 @@ class Island:
     def _pieces(self, places: Sequence[int]) -> Iterator[Piece]:
         """As the table gives them; what goes wrong there names the island."""
         try:
-            yield from self._table.pieces(places)
-        except DataError as error:
-            raise type(error)(f"{self.name}: {error.message}", hint=error.hint) from None
+            with named(self.name):
+                yield from self._table.pieces(places)
+        except DataError:
+            raise
         except Exception as error:  # each kind of table has its own exceptions
             where = self.source.name if self.source is not None else "the table"
             raise DataError(
@@ -292,10 +288,35 @@ class Island:
                 hint="it is damaged, or whatever holds it went away; nothing more is sent",
             ) from error
 
-    def each_part(self, columns: Sequence[str], function: Callable[[Matrix], R]) -> Iterator[R] | None:
-        """A function of some rows after the other, computed where these lie; None where they lie here."""
-        places = [self._places[column] for column in columns]
-        return self._table.each_part(places, OfRows(function, self.name, tuple(columns)))
+    def each_part(
+        self, numbers: Sequence[str], others: Sequence[str], function: Callable[[Matrix, list[Column]], R]
+    ) -> Iterator[R] | None:
+        """A function of some rows after the other, as ``mixed`` gives them, computed where they lie; None
+        where they lie here. It travels there, with all that it holds."""
+        work = OfRows(function, self.name, tuple(numbers))
+        parts = self._table.each_part(self._standing((*numbers, *others)), work)
+        return None if parts is None else self._named(parts)
+
+    def _named(self, parts: Iterator[R]) -> Iterator[R]:
+        """What goes wrong on the way names the island, as it does where rows are read."""
+        try:
+            yield from parts
+        except DataError as error:
+            if error.message.startswith(f"{self.name}: "):
+                raise
+            raise type(error)(f"{self.name}: {error.message}", hint=error.hint) from None
+
+    def mapped(
+        self, numbers: Sequence[str], others: Sequence[str], function: Callable[[Matrix, list[Column]], R]
+    ) -> Iterator[R]:
+        """The same wherever they lie."""
+        there = self.each_part(numbers, others, function)
+        return (function(*read) for read in self.mixed(numbers, others)) if there is None else there
+
+    @property
+    def lies_here(self) -> bool:
+        """Whether this process reads the rows; else they are on a cluster, and so is the work."""
+        return self._table.lies_here
 
     def features(self, columns: Sequence[str]) -> Matrix:
         """The same as one matrix, for what cannot be done block by block."""
@@ -422,36 +443,6 @@ class Island:
         if len(self._places) < len(self.columns):
             twice = next(c for i, c in enumerate(self.columns) if c in self.columns[:i])
             raise DataError(f"{self.name}: there are two columns called {twice!r}")
-
-
-class Chosen(NamedTuple):
-    """Some columns of an island, in order: what a role reads of it."""
-
-    island: Island
-    columns: tuple[str, ...]
-    units: Callable[[Matrix], Matrix] | None = None
-    """What is done to every block before it is read: a shift, other units."""
-
-    @property
-    def n_rows(self) -> int:
-        return self.island.n_rows
-
-    def blocks(self, rows: int | None = None) -> Iterator[Matrix]:
-        """All rows, so many at a time."""
-        read = self.island.blocks(self.columns, rows)
-        return read if self.units is None else map(self.units, read)
-
-    def each_part(self, function: Callable[[Matrix], R]) -> Iterator[R] | None:
-        """A function of some rows after the other, computed where these lie; None where they lie here."""
-        return None if self.units is not None else self.island.each_part(self.columns, function)
-
-    def whole(self) -> Matrix:
-        """All rows at once, for what cannot be done block by block."""
-        return next(self.blocks(max(1, self.n_rows)))
-
-    def largest(self) -> Matrix:
-        """The largest magnitude of each column."""
-        return np.asarray(reduce(np.maximum, (np.abs(block).max(axis=0) for block in self.blocks())))
 
 
 def _as_table(table: npt.NDArray[Any] | pd.DataFrame | Table) -> Table:

@@ -24,8 +24,8 @@ MAX_LEVELS = 1000
 def levels_of(island: Island, column: str) -> tuple[str, ...]:
     """The levels that occur in a column of categories."""
     seen: set[str] = set()
-    for (values,) in island.values_in_blocks([column]):
-        seen.update(as_levels(_distinct(values)[0]))
+    for found_there in island.mapped((), (column,), _levels_in):
+        seen |= found_there
     found = sorted_levels(seen - {""})
     if len(found) > MAX_LEVELS:
         raise DataError(
@@ -33,6 +33,11 @@ def levels_of(island: Island, column: str) -> tuple[str, ...]:
             hint="levels are told to all parties; leave the column out, or group its values",
         )
     return tuple(found)
+
+
+def _levels_in(block: npt.NDArray[np.float64], values: list[npt.NDArray[Any]]) -> set[str]:
+    del block
+    return set(as_levels(_distinct(values[0])[0]))
 
 
 def check_classes(levels: Sequence[str], island: str, target: str) -> None:

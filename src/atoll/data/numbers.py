@@ -34,19 +34,22 @@ class Elsewhere(NamedTuple):
     name: str
 
     def place(self, row: int) -> str:
-        return f"row {row} of a partition"
+        return f"row {row}"
 
 
 @dataclass(frozen=True)
 class OfRows(Generic[R]):
-    """A function of a matrix as one of a piece; it travels to where the piece lies."""
+    """A function of numbers and other columns as one of a piece; it travels to where the piece lies."""
 
-    function: Callable[[Matrix], R]
+    function: Callable[[Matrix, list[Column]], R]
     owner: str
     columns: tuple[str, ...]
+    """Those with numbers, which are the first ones of a piece."""
 
-    def __call__(self, piece: Piece) -> R:
-        return self.function(matrix(Elsewhere(self.owner), [piece], self.columns, 0))
+    def __call__(self, piece: Piece, start: int) -> R:
+        wide = piece.shape[1] if isinstance(piece, np.ndarray) else len(piece)
+        others = [raw([piece], place) for place in range(len(self.columns), wide)]
+        return self.function(matrix(Elsewhere(self.owner), [piece], self.columns, start), others)
 
 
 def cut(pieces: Iterable[Piece], step: int) -> Iterator[list[Piece]]:
@@ -143,13 +146,22 @@ def _raise_for_text(island: Owner, values: npt.NDArray[Any], columns: Sequence[s
 
 
 def _floats_or_none(values: npt.NDArray[Any]) -> Matrix | None:
+    if values.dtype.kind in "OU" and any(_is_code(value) for value in values.ravel()):
+        return None
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
+def _is_code(value: object) -> bool:
+    """Python reads 12_34 as a number; in a table it is plate 12, well 34."""
+    return isinstance(value, str) and "_" in value
+
+
 def _is_number(value: object) -> bool:
+    if _is_code(value):
+        return False
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

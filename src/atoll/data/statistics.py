@@ -17,6 +17,7 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from atoll.data.island import BLOCK_BYTES, Chosen, Matrix
 from atoll.errors import DataError
@@ -124,26 +125,31 @@ def raise_for_missing(
     table: Chosen, hint: str = "drop the row, or fill it in; a study of PCA can do both ([table] missing)"
 ) -> None:
     """Name the first missing or infinite value, and how many such values its column holds."""
-    start, found, count = 0, None, 0
-    for block in table.blocks():
-        wrong = np.argwhere(~np.isfinite(block)) if found is None else np.empty((0, 2), int)
-        if len(wrong):
-            row, column = (int(i) for i in wrong[0])
-            found = (np.isnan if np.isnan(block[row, column]) else np.isinf, start + row, column)
-        if found is not None:
-            is_wrong, _, column = found
-            count += int(is_wrong(block[:, column]).sum())
-        start += len(block)
-    if found is None:
+    rows, first, total = 0, None, np.zeros((2, len(table.columns)), np.int64)
+    for n, place, counts in table.mapped(_wrong):
+        if first is None and place is not None:
+            first = (rows + place[0], place[1], place[2])
+        rows, total = rows + n, total + counts
+    if first is None:
         return
-    is_wrong, row, column = found
-    kind = "a missing value (NaN)" if is_wrong is np.isnan else "an infinite value (inf)"
+    row, column, infinite = first
+    count, kind = int(total[infinite, column]), ("a missing value (NaN)", "an infinite value (inf)")[infinite]
     more = f" (the first of {count:,})" if count > 1 else ""
     raise DataError(
         f"{table.island.name}: column {table.columns[column]!r} holds {kind} at "
         f"{table.island.place(row)}{more}",
         hint=hint,
     )
+
+
+def _wrong(block: Matrix) -> tuple[int, tuple[int, int, int] | None, npt.NDArray[np.int64]]:
+    """Rows, the first place that is missing (0) or infinite (1), and how many there are of both by column."""
+    wrong = np.argwhere(~np.isfinite(block))
+    counts = np.array([np.isnan(block).sum(axis=0), np.isinf(block).sum(axis=0)])
+    if not len(wrong):
+        return len(block), None, counts
+    row, column = (int(i) for i in wrong[0])
+    return len(block), (row, column, int(np.isinf(block[row, column]))), counts
 
 
 def triangle(matrix: Matrix) -> Matrix:

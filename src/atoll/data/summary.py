@@ -35,6 +35,8 @@ class ColumnSummary(NamedTuple):
             return "constant"
         if self.levels is not None and self.levels > _MOST_LEVELS:
             return "an id? too many values for categories"
+        if self.levels is not None and 1 < self.levels == rows:
+            return "an id? no value is there twice"
         return ""
 
 

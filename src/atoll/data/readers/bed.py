@@ -10,9 +10,11 @@ import numpy as np
 
 from atoll.data.readers.base import PieceReader, State, check_unchanged
 from atoll.data.tables.base import NUMBERS, Piece, Table
-from atoll.errors import MissingComponent
+from atoll.errors import DataError, MissingComponent
 
 _PIECE_BYTES: Final = 16 << 20
+_MAGIC: Final = b"\x6c\x1b\x01"
+_WRITE: Final = "plink --make-bed writes the three files anew"
 
 
 class BedTable(Table):
@@ -29,10 +31,25 @@ class BedTable(Table):
         self._bed: Any = open_bed(path)
         self.columns = tuple(str(name) for name in self._bed.sid)
         self._people = tuple(str(name) for name in self._bed.iid)
+        self._check_form(path)
 
     @property
     def n_rows(self) -> int:
         return len(self._people)
+
+    def _check_form(self, path: Path) -> None:
+        """That variants stand one after the other, each with all people of the .fam file."""
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+        if start != _MAGIC:
+            raise DataError("it is no .bed file of PLINK with one variant after the other", hint=_WRITE)
+        due = len(_MAGIC) + len(self.columns) * -(-len(self._people) // 4)
+        if self._state.size != due:
+            raise DataError(
+                f"{len(self._people):,} people and {len(self.columns):,} variants take {due:,} bytes, and "
+                f"it has {self._state.size:,}",
+                hint="a part is missing, or its .bim or .fam is another table's: copy all three again",
+            )
 
     def pieces(self, places: Sequence[int]) -> Iterator[Piece]:
         check_unchanged(self._path, self._state)
@@ -58,3 +75,8 @@ class Bed(PieceReader):
     """Names come from beside the values."""
 
     table = BedTable
+
+    def trouble(self, error: Exception) -> tuple[str, str]:
+        if isinstance(error, FileNotFoundError):
+            return "its .bim or its .fam is not beside it", "the three files of one table have one name"
+        return "its .bim or its .fam is not as PLINK writes them", _WRITE

@@ -11,11 +11,13 @@ import csv
 import gzip
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 import numpy as np
 
+from atoll.data.headers import SEPARATORS, other_separator
 from atoll.data.readers.base import Reader, State, as_frame, check_unchanged
 from atoll.data.tables.arrow import held
 from atoll.data.tables.base import Column
@@ -27,13 +29,16 @@ from atoll.threads import in_order
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.csv as arrow_csv
 else:
-    pa, arrow_csv = lazy("pyarrow"), lazy("pyarrow.csv")
+    pa, pc, arrow_csv = lazy("pyarrow"), lazy("pyarrow.compute"), lazy("pyarrow.csv")
 
 _BLOCK_BYTES = 8 << 20
 _EXACT: Final = 2.0**53
 """Whole numbers beyond it are not told apart by doubles."""
+
+_NOT_UTF8: Final = ("it is not UTF-8 text", "save it as UTF-8")
 
 _MISSING: Final = (
     *("", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NULL", "null", "None"),
@@ -46,40 +51,41 @@ class CSV(Reader):
     """Commas between the values."""
 
     separator: ClassVar[str] = ","
+    others: ClassVar[str] = ";\t|"
+    """What stands between values instead, if the file is of another kind."""
 
     def read(self, path: Path) -> pd.DataFrame:
         return as_frame(self.open(path))
 
     def open(self, path: Path) -> CsvTable:
         before = State.of(path)
-        names = self._names(path)
-        if names is None:
-            raise DataError("it is empty", hint="its first line names the columns")
-        table = _Parse(path, names, self.separator).table()
+        table = _Parse(path, self._header(path), self.separator).table()
         check_unchanged(path, before)
         return table
 
     def columns(self, path: Path) -> tuple[str, ...]:
-        names = self._names(path)
-        if names is not None:
-            return names
-        raise DataError(f"{path.name} is empty", hint="its first line names the columns")
+        return self._header(path).names
 
     def kinds(self, path: Path) -> list[tuple[str, str, str]]:
         """As the first block says; a later one may say otherwise."""
-        names = self.columns(path)
-        types = _Parse(path, names, self.separator).first_types()
-        return [(name, held(kind), str(kind)) for name, kind in zip(names, types.values(), strict=True)]
+        header = self._header(path)
+        types = _Parse(path, header, self.separator).first_types()
+        return [
+            (name, held(kind), str(kind)) for name, kind in zip(header.names, types.values(), strict=True)
+        ]
 
-    def _names(self, path: Path) -> tuple[str, ...] | None:
+    def _header(self, path: Path) -> _Header:
         with _opened(path) as data:
-            names = next(self._lines(data), None)
-        return None if names is None else tuple(names)
-
-    def _lines(self, data: IO[bytes]) -> Iterator[list[str]]:
-        """The values of every line that has some."""
-        lines = (line.decode("utf-8-sig" if i == 0 else "utf-8") for i, line in enumerate(data))
-        return (row for row in csv.reader(lines, delimiter=self.separator) if row)
+            lines = csv.reader(_text(data), delimiter=self.separator)
+            names = next((row for row in lines if row), None)
+            empty = not any(line.strip() for line in data)
+        if names is None:
+            raise DataError("it is empty", hint="its first line names the columns")
+        if any("\0" in name for name in names):
+            raise DataError(_NOT_UTF8[0], hint=_NOT_UTF8[1])
+        if (mark := other_separator(names, self.others)) is not None:
+            raise DataError(f"it has one column only, and {mark!r} in its name", hint=SEPARATORS)
+        return _Header(tuple(names), lines.line_num, empty)
 
     def rows(self, path: Path) -> int:
         with _opened(path) as lines:
@@ -87,11 +93,13 @@ class CSV(Reader):
 
     def trouble(self, error: Exception) -> tuple[str, str]:
         if isinstance(error, UnicodeError) or "invalid UTF8" in str(error):
-            return "it is not UTF-8 text", "save it as UTF-8"
+            return _NOT_UTF8
         if isinstance(error, csv.Error):
             return "its lines are not those of a text file", "save it with line ends of Unix or Windows"
-        if isinstance(error, gzip.BadGzipFile) or "incorrect header check" in str(error):
+        if isinstance(error, gzip.BadGzipFile):  # the first line is read so
             return "it is not packed by gzip", "pack it, or leave .gz out of its name"
+        if "zlib inflate failed" in str(error):
+            return "it is damaged, or something else stands behind its end", "copy it again"
         if isinstance(error, EOFError) or "Truncated compressed stream" in str(error):
             return "it ends too early", "copy it again: a part is missing"
         if isinstance(error, pa.ArrowInvalid):  # its words may quote a cell
@@ -103,15 +111,25 @@ class TSV(CSV):
     """The same with tabs."""
 
     separator = "\t"
+    others = ",;|"
+
+
+class _Header(NamedTuple):
+    """What stands before the rows; ``lines``: how many lines it takes, empty ones before it included."""
+
+    names: tuple[str, ...]
+    lines: int
+    empty: bool
+    """Whether nothing stands behind it."""
 
 
 class CsvTable(Scratch):
     """A text file's rows. ``whole``: columns of whole numbers, which are kept as doubles."""
 
-    def __init__(self, schema: Any, path: Path, columns: tuple[str, ...]) -> None:
+    def __init__(self, schema: Any, path: Path, columns: tuple[str, ...], separator: str) -> None:
         super().__init__(schema)
         self.columns = columns
-        self._path = path
+        self._path, self._separator = path, separator
         self.whole: set[int] = set()
 
     def kind(self, place: int) -> str:
@@ -123,15 +141,33 @@ class CsvTable(Scratch):
         return values.astype(np.int64) if exact else values
 
     def place(self, row: int) -> str:
-        return f"row {row} (line {row + 2} of {self._path.name})"
+        line = self._line(row)
+        name = self._path.name
+        return f"row {row} of {name}" if line is None else f"row {row} (line {line} of {name})"
+
+    def _line(self, row: int) -> int | None:
+        """Where a row begins: lines may be empty, and a value may have several.
+
+        None if the file is no longer as it was.
+        """
+        try:
+            with _opened(self._path) as data:
+                lines = csv.reader(_text(data), delimiter=self._separator)
+                full = (values for values in lines if values)  # the header is the first
+                values = next(islice(full, row + 1, None), None)
+                return None if values is None else lines.line_num - sum(one.count("\n") for one in values)
+        except (OSError, EOFError, ValueError, csv.Error):
+            pass
+        return None
 
 
 class _Parse:
     """One file on its way to a table; types are by place, and only ever widened."""
 
-    def __init__(self, path: Path, columns: tuple[str, ...], separator: str) -> None:
-        self._path, self._columns, self._separator = path, columns, separator
-        self._names = [str(place) for place in range(len(columns))]  # theirs may be there twice
+    def __init__(self, path: Path, header: _Header, separator: str) -> None:
+        self._path, self._header, self._separator = path, header, separator
+        self._columns = header.names
+        self._names = [str(place) for place in range(len(header.names))]  # theirs may be there twice
         self._types: dict[str, Any] = {}
         self._whole: set[int] = set()
         self._long: set[int] = set()
@@ -140,6 +176,9 @@ class _Parse:
     def table(self) -> CsvTable:
         """The whole file; parsed again whenever a later block holds other than the first."""
         self._types = self.first_types()
+        if self._header.empty:
+            schema = pa.schema(list(self._types.items()))
+            return CsvTable(schema, self._path, self._columns, self._separator)
         while True:
             try:
                 table = self._filled()
@@ -153,18 +192,18 @@ class _Parse:
 
     def _reader(self, types: dict[str, Any]) -> Any:
         stream = pa.OSFile(str(self._path))
-        if self._path.suffix == ".gz":
+        if self._path.suffix.lower() == ".gz":
             stream = pa.CompressedInputStream(stream, "gzip")
-        return arrow_csv.open_csv(stream, *self._options(types))
+        return arrow_csv.open_csv(stream, *self._options(types, self._header.lines))
 
-    def _options(self, types: dict[str, Any], header: int = 1, longest: int | None = None) -> tuple[Any, ...]:
+    def _options(self, types: dict[str, Any], header: int, longest: int | None = None) -> tuple[Any, ...]:
         """How to read, parse and convert; ``header``: lines to leave out."""
         return (
             arrow_csv.ReadOptions(
                 use_threads=longest is None,
                 block_size=longest or _BLOCK_BYTES,
                 column_names=self._names,
-                skip_rows_after_names=header,
+                skip_rows=header,
             ),
             arrow_csv.ParseOptions(delimiter=self._separator, newlines_in_values=self._newlines),
             arrow_csv.ConvertOptions(
@@ -180,7 +219,7 @@ class _Parse:
         """Schema and rows: blocks of lines side by side where lines are told apart without parsing."""
         reader = self._reader(self._types)
         size = self._path.stat().st_size
-        if self._newlines or self._path.suffix == ".gz" or size <= _BLOCK_BYTES:
+        if self._newlines or self._path.suffix.lower() == ".gz" or size <= _BLOCK_BYTES:
             return reader.schema, reader
         parts = in_order(self._block, enumerate(_lines_together(self._path)), size // _BLOCK_BYTES + 1)
         return reader.schema, (batch for part in parts for batch in part)
@@ -189,11 +228,13 @@ class _Parse:
         """The rows of some whole lines; the first of them are behind the header."""
         number, lines = numbered
         longest = len(lines) + 1
-        options = self._options(self._types, 1 if number == 0 else 0, longest)
+        options = self._options(self._types, 0 if number else self._header.lines, longest)
         return cast("list[Any]", arrow_csv.read_csv(pa.py_buffer(lines), *options).to_batches())
 
     def first_types(self) -> dict[str, Any]:
         """As the first block says: numbers as doubles, true and false, and text for everything else."""
+        if self._header.empty:
+            return dict.fromkeys(self._names, pa.float64())
         while True:
             try:
                 schema = self._reader({}).schema
@@ -207,9 +248,10 @@ class _Parse:
 
     def _filled(self) -> CsvTable:
         schema, batches = self._batches()
-        table = CsvTable(schema, self._path, self._columns)
-        whole, beyond = set(self._whole), set[int]()
+        table = CsvTable(schema, self._path, self._columns, self._separator)
+        whole, beyond, over_lines = set(self._whole), set[int](), False
         for batch in batches:
+            over_lines = over_lines or _over_lines(batch)
             for place in list(whole - self._long):
                 values = batch.column(place).to_numpy(zero_copy_only=False)
                 if not (np.isnan(values) | (values == np.rint(values))).all():
@@ -217,6 +259,8 @@ class _Parse:
                 elif (np.abs(values) >= _EXACT).any():
                     beyond.add(place)
             table.add(batch)
+        if over_lines:  # one value may have swallowed many rows
+            self._raise_for_length()
         table.whole = whole
         self._beyond = beyond & whole
         return table
@@ -230,7 +274,7 @@ class _Parse:
         return bool(self._beyond)
 
     def _widened(self, error: str) -> bool:
-        found = re.search(r"In CSV column #(\d+): CSV conversion error to", error)
+        found = re.search(r"In CSV column #(\d+):(?: Row #\d+:)? CSV conversion error to", error)
         if not found:
             return False
         place = int(found[1])
@@ -248,20 +292,17 @@ class _Parse:
         return again
 
     def _raise_for_length(self) -> None:
-        """Name the first line that is longer or shorter than the header."""
+        """Name the first line that is longer or shorter than the header, or whose quotes are wrong."""
         due, at, first = len(self._columns), 0, True
         with _opened(self._path) as data:
-            text = (line.decode("utf-8-sig" if i == 0 else "utf-8") for i, line in enumerate(data))
-            lines = csv.reader(text, delimiter=self._separator, strict=True)
+            lines = csv.reader(_text(data), delimiter=self._separator, strict=True)
             try:
                 for row in lines:
                     if row and len(row) != due:
                         raise _wrong_length(lines.line_num, len(row), due, first=first and at > 0)
                     first, at = not row and first if at else True, lines.line_num
-            except csv.Error:
-                raise DataError(
-                    f"a quote in line {at + 1} is not closed", hint="close it, or take it out"
-                ) from None
+            except csv.Error as error:
+                raise _wrong_quote(at + 1, str(error)) from None
 
 
 def _lines_together(path: Path) -> Iterator[bytes]:
@@ -295,6 +336,31 @@ def _wrong_length(line: int, found: int, due: int, *, first: bool) -> DataError:
     )
 
 
+def _wrong_quote(line: int, error: str) -> DataError:
+    if "field limit" in error:
+        return DataError(
+            f"a value that begins in line {line} has more than {csv.field_size_limit():,} characters",
+            hint="is a quote not closed there? No value is so long",
+        )
+    if "expected after" in error:
+        return DataError(
+            f"text follows a closed quote in line {line} or behind it",
+            hint='write a quote within a value twice (""), and close every one',
+        )
+    return DataError(f"a quote in line {line} is not closed", hint="close it, or take it out")
+
+
+def _over_lines(batch: Any) -> bool:
+    """Whether a value has several lines."""
+    text = (column for column in batch.columns if pa.types.is_string(column.type))
+    return any(pc.any(pc.match_substring(column, "\n")).as_py() for column in text)
+
+
+def _text(data: IO[bytes]) -> Iterator[str]:
+    """Lines; a byte order mark before the first is none of its letters."""
+    return (line.decode("utf-8-sig" if i == 0 else "utf-8") for i, line in enumerate(data))
+
+
 def _plain(kind: Any) -> Any:
     if pa.types.is_boolean(kind):
         return pa.bool_()
@@ -305,5 +371,5 @@ def _plain(kind: Any) -> Any:
 
 def _opened(path: Path) -> IO[bytes]:
     """The bytes of the text, unpacked where the name says so."""
-    packed = path.suffix == ".gz"
+    packed = path.suffix.lower() == ".gz"
     return cast("IO[bytes]", gzip.open(path) if packed else path.open("rb"))

@@ -18,6 +18,9 @@ else:
     pa, pq = lazy("pyarrow"), lazy("pyarrow.parquet")
 
 _PIECE_BYTES: Final = 16 << 20
+# Row groups may be larger than memory: pages are read one after the other, not a group at once. Writers may
+# leave a checksum with each.
+_READING: Final = {"buffer_size": 1 << 20, "pre_buffer": False, "page_checksum_verification": True}
 
 
 class Parquet(Reader):
@@ -63,8 +66,7 @@ class ParquetTable(ArrowTable):
         check_unchanged(self._path, self._state)
         names = [self.columns[place] for place in places]
         rows = max(1024, _PIECE_BYTES // (8 * max(1, len(names))))
-        # Row groups may be larger than memory: pages are read one after the other, not a group at once.
-        with pq.ParquetFile(self._path, buffer_size=1 << 20, pre_buffer=False) as file:
+        with pq.ParquetFile(self._path, **_READING) as file:
             for batch in file.iter_batches(rows, columns=names):
                 yield batch.select(names)
         check_unchanged(self._path, self._state)

@@ -75,7 +75,12 @@ def two_dimensional(array: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
         raise DataError(
             f"{name}: a masked array cannot be used", hint="fill the masked values, or drop the rows"
         )
-    table = np.asarray(array)
+    try:
+        table = np.asarray(array)
+    except ValueError:  # it may quote values
+        raise DataError(
+            f"{name}: its rows are of different lengths", hint="every row has as many values"
+        ) from None
     if table.ndim == 0 and not isinstance(array, np.ndarray):
         raise DataError(
             f"{name}: this is no table but {type(array).__name__}",

@@ -41,8 +41,12 @@ class Table(ABC):
         Whoever reads a second time reads the same, or an error.
         """
 
-    def each_part(self, places: Sequence[int], function: Callable[[Piece], R]) -> Iterator[R] | None:
-        """A function of some rows after the other, computed where these lie; None where they lie here."""
+    lies_here: bool = True
+    """Whether this process reads the rows."""
+
+    def each_part(self, places: Sequence[int], function: Callable[[Piece, int], R]) -> Iterator[R] | None:
+        """A function of some rows and the place of their first, one part after the other, computed where they
+        lie; None where they lie here."""
         del places, function
         return None
 

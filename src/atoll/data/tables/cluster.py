@@ -32,6 +32,8 @@ def is_dask(data: Any) -> bool:
 class DaskTable(Table):
     """Rows in partitions; ``scheduler``: the address of the cluster that computes, else Dask's own choice."""
 
+    lies_here = False
+
     def __init__(self, data: Any, scheduler: str | None = None) -> None:
         try:
             import dask
@@ -56,7 +58,7 @@ class DaskTable(Table):
     def _counted(self) -> Sequence[int]:
         if not self._is_frame and not np.isnan(self._data.chunks[0]).any():
             return tuple(self._data.chunks[0])
-        return list(self._each(len, self._parts(None)))
+        return list(self._each(len, [(part,) for part in self._parts(None)]))
 
     @property
     def n_rows(self) -> int:
@@ -70,11 +72,11 @@ class DaskTable(Table):
         chosen = self._data if places is None else self._data.iloc[:, list(places)]
         return list(chosen.to_delayed())
 
-    def _each(self, function: Callable[[Any], R], parts: Sequence[Any]) -> Iterator[R]:
-        """A function of every partition, in order, where the partition lies."""
+    def _each(self, function: Callable[..., R], parts: Sequence[tuple[Any, ...]]) -> Iterator[R]:
+        """A function of every partition and what goes with it, in order, where the partition lies."""
         work = self._dask.delayed(function, pure=False)
         for start in range(0, len(parts), _IN_FLIGHT):
-            lazy_values = [work(part) for part in parts[start : start + _IN_FLIGHT]]
+            lazy_values = [work(*part) for part in parts[start : start + _IN_FLIGHT]]
             try:
                 yield from self._computed(lazy_values)
             except DataError:
@@ -98,8 +100,11 @@ class DaskTable(Table):
             else:
                 yield from FrameTable(rows).pieces(range(len(places)))
 
-    def each_part(self, places: Sequence[int], function: Callable[[Piece], R]) -> Iterator[R]:
-        yield from self._each(_OfPiece(function, len(places), self._is_frame), self._parts(places))
+    def each_part(self, places: Sequence[int], function: Callable[[Piece, int], R]) -> Iterator[R]:
+        starts = np.cumsum([0, *self._lengths]).tolist()
+        parts = list(zip(self._parts(places), self._lengths, starts, strict=False))
+        full = [(part, start) for part, rows, start in parts if rows] or [(parts[0][0], 0)]
+        yield from self._each(_OfPiece(function, len(places), self._is_frame), full)
 
     def holds(self, place: int) -> str:
         from atoll.data.tables.base import held_by
@@ -113,14 +118,14 @@ class DaskTable(Table):
 class _OfPiece:
     """A function of a piece as a function of a partition; it travels to workers."""
 
-    def __init__(self, function: Callable[[Piece], Any], width: int, is_frame: bool) -> None:
+    def __init__(self, function: Callable[[Piece, int], Any], width: int, is_frame: bool) -> None:
         self.function, self.width, self.is_frame = function, width, is_frame
 
-    def __call__(self, part: Any) -> Any:
+    def __call__(self, part: Any, start: int) -> Any:
         if not self.is_frame:
-            return self.function(np.asarray(part))
+            return self.function(np.asarray(part), start)
         (piece,) = FrameTable(part).pieces(range(self.width))
-        return self.function(piece)
+        return self.function(piece, start)
 
 
 def _connected(scheduler: str) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from atoll.data.tables.base import Column, Piece, Table, held_by
+from atoll.data.tables.base import TIMES, Column, Piece, Table, held_by
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ class FrameTable(Table):
         yield [self.column(place) for place in places]
 
     def holds(self, place: int) -> str:
+        kind = self.frame.dtypes.iloc[place]
+        if isinstance(kind, pd.DatetimeTZDtype | pd.PeriodDtype):
+            return TIMES
         return held_by(self.column(place).dtype)
 
     def kind(self, place: int) -> str:

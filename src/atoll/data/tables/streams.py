@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from atoll.data.tables.arrow import ArrowTable
 from atoll.data.tables.base import Table
 from atoll.data.tables.scratch import Scratch
+from atoll.errors import DataError
 from atoll.lazy import lazy
 
 if TYPE_CHECKING:
@@ -24,6 +25,18 @@ def streamed(data: Any) -> Table | None:
     """The table of such an object; None for any other. What can be read only once is kept until the end."""
     if not speaks_arrow(data):
         return None
+    try:
+        return _read(data)
+    except DataError:
+        raise
+    except Exception as error:  # of whatever it reads from; its words may quote a value
+        raise DataError(
+            f"the {type(data).__name__} cannot be read ({type(error).__name__})",
+            hint="collect it by itself first: that says what is wrong with it, or with the files behind it",
+        ) from None
+
+
+def _read(data: Any) -> Table:
     if type(data).__module__.startswith("polars"):
         return _polars(data)
     if hasattr(data, "to_reader"):  # a table

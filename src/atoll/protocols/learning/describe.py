@@ -11,6 +11,7 @@ the study releases the description to gets it with small cells left out (:mod:`s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from atoll import fixedpoint, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island, Matrix
 from atoll.data.levels import codes
+from atoll.data.tables.base import Column
 from atoll.errors import SchemaError, StudyError
 from atoll.network import Compared, Network, Record
 from atoll.protocols import checked, fields
@@ -120,26 +122,31 @@ class Shape(NamedTuple):
 
 def count(island: Island, shape: Shape) -> Matrix:
     """What an island adds first."""
-    parts: dict[str, Matrix] = {"rows": np.array([island.n_rows], dtype=np.float64)}
+    work = partial(_sums, shape=shape, owner=island.name)
+    return np.asarray(reduce(np.add, island.mapped(shape.numbers, tuple(shape.levels), work)))
+
+
+def _sums(X: Matrix, others: list[Column], *, shape: Shape, owner: str) -> Matrix:
+    """The same of some rows."""
+    parts: dict[str, Matrix] = {"rows": np.array([len(X)], dtype=np.float64)}
     present, total = np.zeros(len(shape.numbers)), np.zeros(len(shape.numbers))
     histograms = {name: np.zeros(shape.bins + 2) for name in shape.ranges}
     levels = {name: np.zeros(len(known) + 1) for name, known in shape.levels.items()}
     crossed = {
         pair: np.zeros(len(shape.levels[pair[0]]) * len(shape.levels[pair[1]])) for pair in shape.tables
     }
-    for X, others in island.mixed(shape.numbers, tuple(shape.levels)):
-        there = np.isfinite(X)
-        present += there.sum(axis=0)
-        total += np.where(there, X, 0.0).sum(axis=0)
-        for name, into in histograms.items():
-            column = X[:, shape.numbers.index(name)]
-            into += _histogram(column[np.isfinite(column)], shape.ranges[name], shape.bins)
-        named = zip(shape.levels.items(), others, strict=True)
-        coded = {name: codes(values, known, island.name, name) for (name, known), values in named}
-        for name, places in coded.items():
-            levels[name] += np.bincount(places + 1, minlength=len(levels[name]))
-        for (one, other), cells in crossed.items():
-            cells += _crossed(coded[one], coded[other], shape, one, other)
+    there = np.isfinite(X)
+    present += there.sum(axis=0)
+    total += np.where(there, X, 0.0).sum(axis=0)
+    for name, into in histograms.items():
+        column = X[:, shape.numbers.index(name)]
+        into += _histogram(column[np.isfinite(column)], shape.ranges[name], shape.bins)
+    named = zip(shape.levels.items(), others, strict=True)
+    coded = {name: codes(values, known, owner, name) for (name, known), values in named}
+    for name, places in coded.items():
+        levels[name] += np.bincount(places + 1, minlength=len(levels[name]))
+    for (one, other), cells in crossed.items():
+        cells += _crossed(coded[one], coded[other], shape, one, other)
     parts |= {"present": present, "total": total}
     parts |= {f"levels {name}": counts for name, counts in levels.items()}
     parts |= {f"histogram {name}": into for name, into in histograms.items()}
@@ -167,13 +174,15 @@ def _crossed(
 
 def products(island: Island, numbers: tuple[str, ...], centre: Matrix) -> Matrix:
     """Pair by pair over rows that have both values: their number, sums, squares and products."""
-    d = len(numbers)
-    N, S, Q, P = np.zeros((4, d, d))
-    for X in island.blocks(numbers) if numbers else ():
-        there = np.isfinite(X).astype(np.float64)
-        Z = np.where(there > 0, X - centre, 0.0)
-        N, S, Q, P = N + there.T @ there, S + Z.T @ there, Q + (Z**2).T @ there, P + Z.T @ Z
-    return np.concatenate([part.ravel() for part in (N, S, Q, P)])
+    if not numbers:
+        return np.empty(0)
+    return np.asarray(reduce(np.add, island.chosen(numbers).mapped(partial(_products, centre=centre))))
+
+
+def _products(X: Matrix, centre: Matrix) -> Matrix:
+    there = np.isfinite(X).astype(np.float64)
+    Z = np.where(there > 0, X - centre, 0.0)
+    return np.concatenate([one.ravel() for one in (there.T @ there, Z.T @ there, (Z**2).T @ there, Z.T @ Z)])
 
 
 def described(

@@ -7,8 +7,8 @@ that is large beside its deviations, and the model is the same: coefficients are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import reduce
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial, reduce
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +17,9 @@ import numpy.typing as npt
 from atoll.codec import Message
 from atoll.data.island import BLOCK_BYTES, Island, Matrix
 from atoll.data.levels import codes
+from atoll.data.numbers import Elsewhere
 from atoll.data.statistics import raise_for_missing
+from atoll.data.tables.base import Column
 from atoll.errors import DataError
 from atoll.protocols import checked
 from atoll.protocols.fields import AgreedFields, FieldParameters, terms
@@ -119,13 +121,33 @@ class Read(NamedTuple):
     def parts(self, rows: int | None = None) -> Iterator[tuple[Matrix, list[Places]]]:
         """All rows, so many at a time: numbers, and beside them the places of levels, -1 for none."""
         for block, others in self.island.mixed(self.numbers, tuple(self.levels), rows):
-            named = zip(others, self.levels.items(), strict=True)
-            yield block, [codes(values, known, self.island.name, name) for values, (name, known) in named]
+            yield _with_places(block, others, levels=self.levels, owner=self.island.name, function=_as_read)
+
+    def each_part(self, function: Callable[[Matrix, list[Places]], R]) -> Iterator[R] | None:
+        """A function of some rows after the other, computed where they lie; None where they lie here."""
+        work = partial(_with_places, levels=self.levels, owner=self.island.name, function=function)
+        return self.island.each_part(self.numbers, tuple(self.levels), work)
 
     def blocks(self) -> Iterator[Matrix]:
         """The same side by side."""
         for block, places in self.parts():
             yield np.column_stack([block, *places])
+
+
+def _as_read(block: Matrix, places: list[Places]) -> tuple[Matrix, list[Places]]:
+    return block, places
+
+
+def _with_places(
+    block: Matrix,
+    others: list[Column],
+    *,
+    levels: Mapping[str, tuple[str, ...]],
+    owner: str,
+    function: Callable[[Matrix, list[Places]], R],
+) -> R:
+    named = zip(others, levels.items(), strict=True)
+    return function(block, [codes(values, known, owner, name) for values, (name, known) in named])
 
 
 class Design:
@@ -188,7 +210,8 @@ class Design:
     def measure(self, told: Units) -> None:
         """From now on in common units; few rows are held so, because every step reads them again."""
         self.units = told
-        if self.island.n_rows * (self.width + len(Rows._fields) - 1) * 8 <= KEPT_BYTES:
+        size = self.island.n_rows * (self.width + len(Rows._fields) - 1) * 8
+        if size <= KEPT_BYTES and self.island.lies_here:
             self._kept = list(self._each(self._rows))
 
     def add_up(self, of_block: Callable[[Rows], Matrix], length: int) -> Matrix:
@@ -201,7 +224,10 @@ class Design:
         return reduce(np.add, self._each(of_block), np.zeros(length))
 
     def _each(self, of_block: Callable[[Matrix, list[Places]], R]) -> Iterator[R]:
-        """Of every block, on all cores, in an order that the table's shape decides."""
+        """Of every block, on all cores or where the rows lie, in an order that the table's shape decides."""
+        there = self.read.each_part(of_block)
+        if there is not None:
+            return there
         step = self._step()
         count = max(1, -(-self.island.n_rows // step))
         return in_order(lambda read: of_block(*read), self.read.parts(step), count)
@@ -209,13 +235,17 @@ class Design:
     def _step(self) -> int:
         return max(256, BLOCK_BYTES // (8 * max(1, self.width)))
 
-    def blocks(self) -> Iterator[Rows]:
-        """All complete rows, so many at a time."""
+    def each(self, function: Callable[[Rows], R]) -> Iterator[R]:
+        """A function of all complete rows, so many at a time."""
         if self._kept is not None:
-            yield from self._kept
-            return
-        for block, places in self.read.parts(self._step()):
-            yield self._rows(block, places)
+            return map(function, self._kept)
+        return self._each(lambda block, places: function(self._rows(block, places)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to where rows lie is without them, and without the way to them."""
+        owner: Any = Elsewhere(self.island.name)
+        without = {"island": owner, "table": None, "read": self.read._replace(island=owner), "_kept": None}
+        return self.__dict__ | without
 
     def _rows(self, block: Matrix, places: list[Places]) -> Rows:
         keep = np.isfinite(block).all(axis=1)

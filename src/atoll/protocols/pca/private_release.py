@@ -12,9 +12,9 @@ noisy value does (``booking``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -112,9 +112,6 @@ def booking(study: Study, asked: Privacy, owners: int, own: Own, record: Record)
 
 # ---- steps: owners ----
 
-Blocks = Callable[[], Iterable[Matrix]]
-"""Reads an owner's rows, block by block, from the first."""
-
 
 def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | None) -> dp.Integers:
     """An owner's exact integers for one stage."""
@@ -128,18 +125,24 @@ def gen_contribution(plan: dp.Plan, stage: str, X: Matrix, centre: dp.Centre | N
     return dp.moments_contribution(plan, X, centre)
 
 
-def gen_noisy(plan: dp.Plan, stage: dp.Stage, blocks: Blocks, centre: dp.Centre | None, seed: bytes) -> Limbs:
+def _contribution(X: Matrix, plan: dp.Plan, stage: str, centre: dp.Centre | None) -> dp.Integers:
+    return gen_contribution(plan, stage, X, centre)
+
+
+def gen_noisy(plan: dp.Plan, stage: dp.Stage, table: Chosen, centre: dp.Centre | None, seed: bytes) -> Limbs:
     """Contribution and noise share together, for a secure sum."""
-    noisy = noisy_integers(plan, stage, blocks, centre, seed)
+    noisy = noisy_integers(plan, stage, table, centre, seed)
     return fixedpoint.from_int64(noisy, contributors=plan.crowd.owners)
 
 
 def noisy_integers(
-    plan: dp.Plan, stage: dp.Stage, blocks: Blocks, centre: dp.Centre | None, seed: bytes
+    plan: dp.Plan, stage: dp.Stage, table: Chosen, centre: dp.Centre | None, seed: bytes
 ) -> dp.Integers:
     """Contribution and noise share together: the only form in which an owner's numbers are handed on."""
-    # Integers on a grid: the sum over blocks is that over all rows, to the last bit.
-    exact = reduce(np.add, (gen_contribution(plan, stage.name, X, centre) for X in blocks()))
+    # Integers on a grid: the sum over blocks is that over all rows, to the last bit. What may travel to a
+    # cluster has no seed.
+    work = partial(_contribution, plan=plan, stage=stage.name, centre=centre)
+    exact = reduce(np.add, table.mapped(work))
     return np.asarray(exact + stage.draw_share(seed))
 
 
@@ -202,8 +205,8 @@ async def contribute(
         places = record(private_pairs.RECORDED_PLACES, randomness.fresh_seed)
         noisy = await net.compute(private_pairs.gen_noisy, plan, table.whole(), places, capacity, seed)
     else:
-        centre = await contribute_centre(net, sums, plan, table.blocks, receiver, seed, booked)
-        noisy = await net.compute(gen_noisy, plan, plan.moments, table.blocks, centre, seed)
+        centre = await contribute_centre(net, sums, plan, table, receiver, seed, booked)
+        noisy = await net.compute(gen_noisy, plan, plan.moments, table, centre, seed)
     booked.settle(plan.moments.name)
     await sums.contribute(plan.moments.name, noisy)
     await sums.close()
@@ -214,7 +217,7 @@ async def contribute_centre(
     net: Network,
     sums: SecureSum,
     plan: dp.Plan,
-    blocks: Blocks,
+    table: Chosen,
     receiver: Address,
     seed: bytes,
     booked: Booking,
@@ -222,7 +225,7 @@ async def contribute_centre(
     """An owner's part of every stage before the last."""
     centre: dp.Centre | None = None
     for stage in plan.stages[:-1]:
-        noisy = await net.compute(gen_noisy, plan, stage, blocks, centre, seed)
+        noisy = await net.compute(gen_noisy, plan, stage, table, centre, seed)
         booked.settle(stage.name)
         await sums.contribute(stage.name, noisy)
         message = await net.receive(PublicCentre, receiver)

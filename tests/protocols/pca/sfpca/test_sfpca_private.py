@@ -143,7 +143,7 @@ def test_the_bound_of_a_providers_matrix_is_the_power_of_two_itself() -> None:
     chosen, seed = plan(), fresh_seed()
     run = rehearse(chosen, BLOCKS, seed)
     noisy = noisy_matrix(chosen, run.centre, ROWS)
-    triangle = noisy_integers(chosen, chosen.moments, whole(BLOCKS[0]).blocks, run.centre, seed)
+    triangle = noisy_integers(chosen, chosen.moments, whole(BLOCKS[0]), run.centre, seed)
     below = math.floor(math.log2(np.linalg.norm(grid.unpack_triangle(triangle, 4))))
     noisy_moments(chosen, whole(BLOCKS[0]), run.centre, seed, noisy._replace(exponent=below + 1))
     with pytest.raises(RangeOverflow, match="no number was sent"):

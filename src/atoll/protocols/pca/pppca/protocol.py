@@ -21,6 +21,8 @@ noisy sums only, and nothing that anybody learns is exact.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from atoll import fixedpoint, secure_sums
@@ -135,7 +137,11 @@ def transfer_matrix(
 def project(table: Chosen, mean: Matrix, components: Matrix, scale: Matrix | None) -> Matrix:
     """X'_i = X_i T, rows centred on the joint mean."""  # Alg 2, l.9
     weights = components if scale is None else components / scale
-    return np.vstack([(X - mean) @ weights.T for X in table.blocks()])
+    return table.stacked(partial(_projected, mean=mean, weights=weights))
+
+
+def _projected(X: Matrix, mean: Matrix, weights: Matrix) -> Matrix:
+    return np.asarray((X - mean) @ weights.T)
 
 
 # ---- roles ----

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from atoll import codec
-from atoll.data.island import Island, Matrix
+from atoll.data.island import Chosen, Island
 from atoll.errors import MessageError, RunError, SchemaError
 from atoll.network import Compared, Network, Record
 from atoll.protocols.agreement import compare
@@ -76,16 +76,17 @@ OUTPUTS = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
 
 async def provider(net: Network, study: Study, own: Own, record: Record) -> Learned:
     kept, coordinator_ = own_share(own, study, net.me), study.the(COORDINATOR)
-    X = checked_rows(own.table, kept) if study.releases("scores", net.me) else None
+    table = checked_rows(own.table, kept) if study.releases("scores", net.me) else None
     machine = roles.Provider(net, record, study.digest, coordinator_, study.who(PROVIDER))
     rows: tuple[int, ...] = ()
+    own_rows = 0 if table is None else table.n_rows
     if study.receivers("scores"):
-        await net.send(coordinator_, RowCount(0 if X is None else len(X)))
+        await net.send(coordinator_, RowCount(own_rows))
         rows, providers = (await net.receive(RowCounts, coordinator_)).n, study.who(PROVIDER)
-        check_counts(rows, providers.index(net.me), 0 if X is None else len(X), providers, coordinator_)
+        check_counts(rows, providers.index(net.me), own_rows, providers, coordinator_)
         await compare(net, "the rows to be projected", rows, providers)
         await machine.set_up([Precision.HIGH])
-    return await _steps(study, machine, kept, rows, X)
+    return await _steps(study, machine, kept, rows, table)
 
 
 async def coordinator(net: Network, study: Study, own: Own, record: Record) -> Learned:
@@ -105,7 +106,7 @@ async def _steps(
     machine: roles.Provider | roles.Coordinator,
     kept: Kept,
     rows: tuple[int, ...],
-    X: Matrix | None,
+    table: Chosen | None,
 ) -> Learned:
     range_ = Range(kept.exponent, np.array(kept.centre))
     public = Public(kept.columns, kept.named, rows, range_, kept.components.shape[0])
@@ -114,7 +115,7 @@ async def _steps(
     if study.receivers("components"):
         known |= (await release_model(study, machine, public, found))[0]
     if study.receivers("scores"):
-        known |= await own_scores(study, machine, public, found, X)
+        known |= await own_scores(study, machine, public, found, table)
     await machine.check(last=True)
     return learned(study, machine.net.me, OUTPUTS, known)
 
@@ -134,7 +135,7 @@ def own_share(own: Own, study: Study, me: Address) -> Kept:
     return kept
 
 
-def checked_rows(island: Island, kept: Kept) -> Matrix:
+def checked_rows(island: Island, kept: Kept) -> Chosen:
     """An island's rows for the kept components, refused where they exceed the run's range."""
     if len(island.columns) != len(kept.columns) or (kept.named and set(island.columns) != set(kept.columns)):
         raise SchemaError(
@@ -143,9 +144,9 @@ def checked_rows(island: Island, kept: Kept) -> Matrix:
         )
     table = island.chosen(kept.columns if kept.named else island.columns)
     check_table(table)
-    X = table.whole()
-    on_grid(X - np.array(kept.centre), kept.exponent, ROW_FRACTION)
-    return X
+    for X in table.blocks():
+        on_grid(X - np.array(kept.centre), kept.exponent, ROW_FRACTION)
+    return table
 
 
 def restored(kept: Kept, providers: frozenset[str]) -> Found:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from atoll.data.island import Chosen, Matrix
 from atoll.protocols.pca.released import PROVIDER
@@ -79,10 +80,14 @@ def own_moments(table: Chosen, range_: Range, exact: bool, keep_rows: bool = Fal
         there = table.each_part(partial(_quick, range_=range_))  # on a cluster, if the rows lie there
         return _quick_of(table.blocks(QUICK_ROWS), range_) if there is None else total_moments(there)
     of_piece, step = (exact_moments, _EXACT_ROWS) if exact else (row_moments, QUICK_ROWS)
-    parts = (of_piece(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION)) for X in table.blocks(step))
+    parts = table.mapped(partial(_on_grid, of_piece=of_piece, range_=range_), step)
     # Few rows of many columns are multiplied as they are.
     rows = RowTable(table.whole(), range_.centre, range_.exponent) if keep_rows else None
     return total_moments(parts)._replace(rows=rows)
+
+
+def _on_grid(X: Matrix, of_piece: Callable[[npt.NDArray[np.int64]], Moments], range_: Range) -> Moments:
+    return of_piece(on_grid(X - range_.centre, range_.exponent, DATA_FRACTION))
 
 
 def _quick(rows: Matrix, range_: Range) -> Moments:

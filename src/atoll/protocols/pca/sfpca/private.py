@@ -15,6 +15,7 @@ Frobenius norm only. It is public: n for rows no longer than one, plus what the 
 
 from __future__ import annotations
 
+from functools import partial
 from math import ceil, hypot, log2
 from typing import Any, NamedTuple
 
@@ -128,7 +129,7 @@ def range_exponent(plan: dp.Plan) -> int:
 
 def noisy_moments(plan: dp.Plan, table: Chosen, centre: dp.Centre, seed: bytes, noisy: Noisy) -> Moments:
     """A provider's second moments with its noise share, and its rows' part of the centre."""
-    triangle = release.noisy_integers(plan, plan.moments, table.blocks, centre, seed)
+    triangle = release.noisy_integers(plan, plan.moments, table, centre, seed)
     full = grid.unpack_triangle(triangle, plan.features)
     if not np.linalg.norm(full) <= 2.0**noisy.exponent:
         raise RangeOverflow("the noise is beyond the bound that masks are made for; no number was sent")
@@ -186,9 +187,7 @@ async def provide(
     await sums.open()
     await booked.made_from(net, table)
     seed = record(RECORDED_NOISE, fresh_seed)
-    centre = await release.contribute_centre(
-        net, sums, plan, moved.blocks, study.the(COORDINATOR), seed, booked
-    )
+    centre = await release.contribute_centre(net, sums, plan, moved, study.the(COORDINATOR), seed, booked)
     noisy = noisy_matrix(plan, centre, n)
     moments = await net.compute(noisy_moments, plan, moved, centre, seed, noisy)
     booked.settle(plan.moments.name)
@@ -197,8 +196,12 @@ async def provide(
 
 def _check_size(plan: dp.Plan, table: Chosen) -> None:
     grid.check_size(table.n_rows, table.island.name)
-    for X in table.blocks():
-        grid.checked_rows(X, plan.features)
+    for _ in table.mapped(partial(_check_rows, d=plan.features)):
+        pass
+
+
+def _check_rows(X: Matrix, d: int) -> None:
+    grid.checked_rows(X, d)
 
 
 async def coordinate(

@@ -148,10 +148,10 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
     if agreed.widths:
         known |= await common_scores(study, machine, public, found, sums, flips)
     else:
-        X = table.whole() if study.releases("scores", net.me) else None
-        known |= await own_scores(study, machine, public, found, X)  # Alg 1, l.8
-        if X is not None and study.releases("components", net.me):
-            known["scores"] = {island.name: await net.compute(project, X, known)}
+        mine = table if study.releases("scores", net.me) else None
+        known |= await own_scores(study, machine, public, found, mine)  # Alg 1, l.8
+        if mine is not None and study.releases("components", net.me):
+            known["scores"] = {island.name: await net.compute(project, mine, known)}
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
     await machine.check(last=True)
     return learned(study, net.me, OUTPUTS, known)

@@ -13,6 +13,7 @@ of two each.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import NamedTuple
 
@@ -85,16 +86,21 @@ class Declared(NamedTuple):
     def check(self, table: Chosen) -> None:
         """Refuse values beyond their declared range, naming island, column and row."""
         start = 0
-        for X in table.blocks():
-            wrong = np.argwhere((self.low > X) | (self.high < X))
-            if len(wrong):
-                row, column = (int(i) for i in wrong[0])
+        for rows, wrong in table.mapped(partial(_beyond, low=self.low, high=self.high)):
+            if wrong is not None:
+                row, column = wrong
                 raise RangeOverflow(
                     f"{table.island.name}: column {table.columns[column]!r} holds a value beyond its "
                     f"declared range at {table.island.place(start + row)}; no number was sent",
                     hint=_WIDEN,
                 )
-            start += len(X)
+            start += rows
+
+
+def _beyond(X: Matrix, low: Matrix, high: Matrix) -> tuple[int, tuple[int, int] | None]:
+    """How many rows there are, and the first place with a value that is out of bounds."""
+    wrong = np.argwhere((low > X) | (high < X))
+    return len(X), (int(wrong[0, 0]), int(wrong[0, 1])) if len(wrong) else None
 
 
 def _covering(reach: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from atoll.data.island import Matrix
+from atoll.data.island import Chosen, Matrix
 from atoll.network import Network
 from atoll.privacy.dp_moments import deflate
 from atoll.privacy.noise_statement import NoiseStatement, state
@@ -23,7 +23,7 @@ from atoll.protocols.pca.sfpca.prepared import OwnSums, Public, split_of
 from atoll.protocols.pca.sfpca.recipes.certificate import Certificate
 from atoll.protocols.pca.sfpca.recipes.direct import Found
 from atoll.protocols.pca.sfpca.recipes.moments import on_grid
-from atoll.protocols.pca.sfpca.scores import for_rows, row_fraction, score_owners
+from atoll.protocols.pca.sfpca.scores import SCORE_ROWS, for_rows, row_fraction, score_owners
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import Floats
 from atoll.study.address import Address
@@ -77,9 +77,13 @@ def signs(study: Study, components: Floats) -> Floats:
     return np.ones(len(components)) if alone or kept else flips
 
 
-def project(X: Matrix, known: Outputs) -> Matrix:
-    """Z = X W^T - offset."""
-    return np.asarray(X @ known["components"].T - known["offset"])
+def project(table: Chosen, known: Outputs) -> Matrix:
+    """Z = X W^T - offset, some rows at a time."""
+    return table.stacked(partial(_projected, components=known["components"], offset=known["offset"]))
+
+
+def _projected(X: Matrix, components: Matrix, offset: Matrix) -> Matrix:
+    return np.asarray(X @ components.T - offset)
 
 
 def all_opened(study: Study, public: Public, found: Found, recipe: str) -> Outputs:
@@ -144,7 +148,7 @@ async def common_scores(
 
 
 async def own_scores(
-    study: Study, machine: AnyMachine, public: Public, found: Found, X: Matrix | None
+    study: Study, machine: AnyMachine, public: Public, found: Found, table: Chosen | None
 ) -> Outputs:
     """Each owner's W X_i^T - offset, under encryption, released to that owner only."""
     rows = dict(zip(study.who(PROVIDER), public.rows, strict=True))
@@ -156,12 +160,16 @@ async def own_scores(
     if owners:
         found = await for_rows(machine, found)
 
+    mine = iter(()) if table is None else table.blocks(SCORE_ROWS)
+
     def own(owner: str, part: slice) -> Any:
-        return None if X is None or owner != machine.me else _rows(X[part], public, found)
+        """The next rows: they are asked for in their order, as many at a time."""
+        del part
+        return None if table is None or owner != machine.me else _rows(next(mine), public, found)
 
     blocks = steps.project_own_rows(machine, found, len(public.columns), owners, own)
-    mine = [block * unit async for block in blocks]
-    return {"scores": {machine.net.me.party: np.vstack(mine)}} if mine else {}
+    scores = [block * unit async for block in blocks]
+    return {"scores": {machine.net.me.party: np.vstack(scores)}} if scores else {}
 
 
 def _rows(X: Matrix, public: Public, found: Found) -> Any:

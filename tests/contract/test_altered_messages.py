@@ -46,7 +46,7 @@ SUMS: dict[str, tuple[Callable[[], Example], set[str]]] = {
     "masks": (lambda: summation("masks", n=3), KEY),
     "masks-dropouts": (lambda: summation("masks", {"dropouts": 1}, 5), KEY | SPARE),
     "masks-sparse": (lambda: summation("masks", {"graph": "sparse"}, 12), KEY),
-    "paillier": (lambda: summation("paillier", n=3), set()),
+    "paillier": (lambda: summation("paillier", n=2), set()),
     "lattice": (lambda: summation("lattice", n=3), set()),
     "lattice-server": (lambda: summation("lattice", {"key": "server"}, 3), set()),
     "mix": (lambda: summation("mix", n=3), _of_mix("receiver", onion=True)),
@@ -54,6 +54,46 @@ SUMS: dict[str, tuple[Callable[[], Example], set[str]]] = {
     "mix-parallel": (lambda: summation("mix", {"parallel": True}, 3), _of_mix("receiver", onion=True)),
     "mix-mediated": (lambda: mediated(summation("mix", n=3)), _of_mix("mediator", onion=True)),
 }
+
+
+# What only its owner knows: a name that its column has, or a number that nobody else can compute. The order
+# of rows means nothing where rows are split.
+ORDER = "Columns {}>{} order: other words"
+
+
+def _told(server: str, to: str, *, islands: bool = True) -> set[str]:
+    """How many rows there are, to one who can count its own at the most."""
+    said = {f"SampleCount {server}>{to} n_samples: one {how}" for how in ("more", "less")}
+    return said | ({f"SampleCount {server}>{to} islands: one fewer"} if islands else set())
+
+
+OF_COLUMNS = {
+    "Joint server>provider widths: first for last",  # where others begin is nothing to this island
+    "OwnPart provider>provider names: first: other words",
+    "OwnPart provider>consumer names: first: other words",
+    "Fit provider>consumer values: one fewer",
+    "CommonRows server>consumer n_samples: one more",
+    "CommonRows server>consumer n_samples: one less",
+}
+CLASSES = {
+    f"Rest server>consumer classes: {how}"  # a consumer knows no class but those that it is told
+    for how in ("one fewer", "first: other words")
+}
+PROTOCOLS: dict[str, set[str]] = {
+    "meta": _told("server", "provider")
+    | {ORDER.format("provider", "server")}
+    | {f"LocalComponents provider>server n: one {how}" for how in ("more", "less")},
+    "privatelocal": _told("owner", "owner") | {ORDER.format("owner", "data_user")},
+    "pppca-ellipses": {ORDER.format("provider", "server")},
+    "least-squares-columns": OF_COLUMNS | {"ShareSeed provider>provider seed: a bit"},
+    "kmeans-columns": OF_COLUMNS - {"Joint server>provider widths: first for last"},
+    "classifier-columns-held": OF_COLUMNS | CLASSES | {"ShareSeed provider>provider seed: a bit"},
+}
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_an_altered_message_of_a_protocol_ends_it(name: str) -> None:
+    assert set(unnoticed(EXAMPLES[name]())) == PROTOCOLS[name]
 
 
 @pytest.mark.parametrize("name", SUMS)

@@ -193,3 +193,20 @@ def test_a_revocation_is_signed_by_the_identity() -> None:
         read_notice(msgspec.structs.replace(notice, old=Identity.new().public.raw).encode())
     with pytest.raises(MessageError):
         read_notice(b"\x00")
+
+
+def test_a_public_identity_has_two_whole_keys() -> None:
+    for signing, sealing in ((31, 32), (33, 32), (32, 31), (32, 33), (0, 32)):
+        with pytest.raises(MessageError, match="two keys of 32 bytes"):
+            PublicIdentity(bytes(signing), bytes(sealing))
+
+
+def test_a_revocation_names_no_successor() -> None:
+    """What nobody has signed is in no notice."""
+    one, two = Identity(SEED), Identity.new()
+    good = revocation(one, 7)
+    bare = msgspec.structs.replace(good, new=two.public.raw)
+    named = msgspec.structs.replace(bare, signature=one.sign("identity notice", bare.signed()))
+    for bad in (named, msgspec.structs.replace(good, new_signature=b"x")):
+        with pytest.raises(MessageError, match="malformed"):
+            read_notice(bad.encode())

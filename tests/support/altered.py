@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from tests.support.examples import Example
-from tests.support.lying import lying
+from tests.support.lying import Lie, lying
 
 from atoll.codec import Message
 from atoll.errors import AtollError
@@ -67,7 +67,7 @@ def unnoticed(example: Example) -> list[str]:
     protocol = protocol_of(example.study.protocol)
     sent: dict[tuple[type[Message], str, str], Message] = {}
 
-    def run(lie: Callable[[Address, Address, Message], Message]) -> bool:
+    def run(lie: Lie) -> bool:
         with pytest.MonkeyPatch.context() as patch:
             lying(patch, lie)
             try:
@@ -81,19 +81,22 @@ def unnoticed(example: Example) -> list[str]:
         return message
 
     assert run(noted)
-    found = []
-    for (kind, said_by, said_to), first in sent.items():
-        for name, alter in alterations(first):
-            done = False
+    return [
+        f"{kind.__name__} {said_by}>{said_to} {name}"
+        for (kind, said_by, said_to), first in sent.items()
+        for name, alter in alterations(first)
+        if run(_once((kind, said_by, said_to), alter))
+    ]
 
-            def lie(sender: Address, to: Address, message: Message) -> Message:
-                nonlocal done
-                way = type(message), sender.role, to.role
-                if done or way != (kind, said_by, said_to):
-                    return message
-                done = True
-                return alter(message)
 
-            if run(lie):
-                found.append(f"{kind.__name__} {said_by}>{said_to} {name}")
-    return found
+def _once(way: tuple[type[Message], str, str], alter: Alter) -> Lie:
+    """The first message of this kind between these roles is altered, and no other."""
+    waiting = [alter]
+
+    def lie(sender: Address, to: Address, message: Message) -> Message:
+        if not waiting or (type(message), sender.role, to.role) != way:
+            return message
+        altered: Message = waiting.pop()(message)
+        return altered
+
+    return lie

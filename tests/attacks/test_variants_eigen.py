@@ -1,6 +1,6 @@
-"""eigen = "encrypted", attacked by somebody who did not write it: whoever deviates chooses which bit is opened.
+"""eigen = "encrypted", attacked by somebody who did not write it: who deviates chooses which bit is opened.
 
-The bit is that of a threshold which the program adds to a secret number. An honest run tells two numbers above
+The bit is that of a threshold which the program adds to a secret number. Honest runs tell two numbers above
 it from each other by nothing; a provider that moves its own share of the number moves the threshold, and no
 proof says that it did. It still gets one bit, and pays with a certificate that is worth nothing.
 """

@@ -46,7 +46,6 @@ SUMS: dict[str, tuple[Callable[[], Example], set[str]]] = {
     "masks": (lambda: summation("masks", n=3), KEY),
     "masks-dropouts": (lambda: summation("masks", {"dropouts": 1}, 5), KEY | SPARE),
     "masks-sparse": (lambda: summation("masks", {"graph": "sparse"}, 12), KEY),
-    "paillier": (lambda: summation("paillier", n=2), set()),
     "lattice": (lambda: summation("lattice", n=3), set()),
     "lattice-server": (lambda: summation("lattice", {"key": "server"}, 3), set()),
     "mix": (lambda: summation("mix", n=3), _of_mix("receiver", onion=True)),
@@ -85,6 +84,29 @@ PROTOCOLS: dict[str, set[str]] = {
     | {f"LocalComponents provider>server n: one {how}" for how in ("more", "less")},
     "privatelocal": _told("owner", "owner") | {ORDER.format("owner", "data_user")},
     "pppca-ellipses": {ORDER.format("provider", "server")},
+    # A consumer has no table: columns and classes are those that it is told, and numbers may have any type.
+    "pppca-shares": _told("server", "consumer")
+    | {ORDER.format("provider", "server")}
+    | {f"Model server>consumer columns: {how}" for how in ("first for last", "first: other words")}
+    | {f"Projection provider>consumer {what}: other numbers" for what in ("scores", "labels")}
+    | {
+        f"Projection provider>consumer classes: {how}"
+        for how in ("one twice", "first for last", "first: other words")
+    },
+    "dpdpca-shares": _told("data_user", "owner")
+    | {ORDER.format("owner", "proxy")}
+    | {f"AgreedColumns proxy>data_user {how}" for how in ("names: first: other words", "named: turned")},
+    "gradient-descent": {
+        *(ORDER.format("provider", "server"), "Columns provider>server named: turned"),
+        *("Model server>consumer values: one fewer", "Fit server>consumer values: one fewer"),
+        *(
+            f"Model server>consumer values: first: {how}"
+            for how in ("one fewer", "one twice", "first for last", "first: other words")
+        ),
+        *(f"CommonRows server>consumer n_samples: one {how}" for how in ("more", "less")),
+    },
+    "gradient-descent-columns": OF_COLUMNS
+    | {f"Over provider>server step: one {h}" for h in ("more", "less")},
     "least-squares-columns": OF_COLUMNS | {"ShareSeed provider>provider seed: a bit"},
     "kmeans-columns": OF_COLUMNS - {"Joint server>provider widths: first for last"},
     "classifier-columns-held": OF_COLUMNS | CLASSES | {"ShareSeed provider>provider seed: a bit"},

@@ -13,8 +13,17 @@ import pytest
 from tests.support.altered import unnoticed
 from tests.support.examples import EXAMPLES, Example, mediated, summation
 
-# A key, seed or share for pairs that is changed, and still is one, makes a wrong sum and shows nothing. The
-# network seals messages between two parties: only these two can change them.
+# A key, seed or share for pairs that is changed, and still is one, makes a wrong sum and shows nothing; it
+# is refused only where it happens to be too large. The network seals messages between two parties: only these
+# two can change them.
+SECRET = {"ShareSeed", "MaskKey", "MaskBackup", "MixKeys", "Unmasking"}
+
+
+def _certain(names: set[str]) -> set[str]:
+    """Without what is noticed or not by chance."""
+    return {name for name in names if not (name.split()[0] in SECRET and name.endswith(": a bit"))}
+
+
 SEED = {"ShareSeed contributor>contributor seed: a bit"}
 KEY = {"MaskKey contributor>contributor key: a bit"}
 # What nobody needs while everybody stays.
@@ -115,10 +124,10 @@ PROTOCOLS: dict[str, set[str]] = {
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_an_altered_message_of_a_protocol_ends_it(name: str) -> None:
-    assert set(unnoticed(EXAMPLES[name]())) == PROTOCOLS[name]
+    assert _certain(set(unnoticed(EXAMPLES[name]()))) == _certain(PROTOCOLS[name])
 
 
 @pytest.mark.parametrize("name", SUMS)
 def test_an_altered_message_of_a_sum_ends_it(name: str) -> None:
     made, may_pass = SUMS[name]
-    assert set(unnoticed(made())) == may_pass
+    assert _certain(set(unnoticed(made()))) == _certain(may_pass)

@@ -210,3 +210,13 @@ def test_a_revocation_names_no_successor() -> None:
     for bad in (named, msgspec.structs.replace(good, new_signature=b"x")):
         with pytest.raises(MessageError, match="malformed"):
             read_notice(bad.encode())
+
+
+def test_every_sealed_file_has_a_salt_of_its_own(tmp_path: Path) -> None:
+    """With one salt for all, a list of passphrases is stretched once for every file that was stolen."""
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for path in files:
+        Identity(SEED).save(path, "correct horse")
+    salts = [json.loads(path.read_text())["salt"] for path in files]
+    assert [len(bytes.fromhex(salt)) for salt in salts] == [32, 32]
+    assert salts[0] != salts[1]

@@ -145,6 +145,7 @@ UNFIT = "that do not fit the islands or the names"
     ("names", "widths", "me", "wanted", "said"),
     [
         ("abcd", (2, 1), SOUTH, None, UNFIT),
+        ("abc", (2, 1), SOUTH, None, UNFIT),  # whoever holds the third column is not among them
         ("abcd", (2, 1, 1, 0), SOUTH, None, UNFIT),
         ("abcde", (2, 1, 1, 1), SOUTH, None, UNFIT),
         ("abcde", (2, 1, 1), SOUTH, None, UNFIT),

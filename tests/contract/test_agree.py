@@ -1,23 +1,40 @@
-"""Comparing digests before an opening: ``Network.agree``, as every engine carries it."""
+"""Comparing digests before an opening: ``Network.agree``, as every engine carries it: roles in one process,
+and parties that share nothing but a hub."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from tests.support.networks import ThreadedParties
 
 from atoll.data.island import as_islands
-from atoll.errors import MessageError
+from atoll.errors import AtollError, MessageError
 from atoll.network import Compared, Network, Record
+from atoll.protocols import PROTOCOLS
 from atoll.protocols.base import Learned, Protocol
 from atoll.protocols.own import Own, owned
+from atoll.runtime.engine import Engine
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.engine import _LocalNetwork as LocalNetwork
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
+Run = Callable[[dict[str, str], dict[str, bytes]], dict[str, Any]]
 
-def run(topics: dict[str, str], digests: dict[str, bytes]) -> dict[str, Any]:
+
+@pytest.fixture(params=[LocalEngine, ThreadedParties])
+def run(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Three members compare; each with the topic and the digest given for it."""
+    return partial(_run, request.param(), monkeypatch)
+
+
+def _run(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, topics: dict[str, str], digests: dict[str, bytes]
+) -> dict[str, Any]:
 
     async def member(net: Network, study: Study, own: Own, record: Record) -> Learned:
         name = net.me.party
@@ -41,23 +58,41 @@ def run(topics: dict[str, str], digests: dict[str, bytes]) -> dict[str, Any]:
         name="t", protocol="agreeing", parties=tuple(Party(name, ("member",)) for name in sorted(topics))
     )
     islands = as_islands({name: [[1.0]] for name in sorted(topics)})
-    outcome = LocalEngine().run(protocol, study, owned(islands))
+    monkeypatch.setitem(PROTOCOLS._loaded, "agreeing", protocol)  # as a package would bring it
+    try:
+        outcome = engine.run(protocol, study, owned(islands))
+    except AtollError as error:  # of parties, some hear only that another has ended the run, and why
+        all_said = (error, *getattr(engine, "errors", {}).values())
+        raise next((one for one in all_said if isinstance(one, MessageError)), error) from None
     return {address.party: learned.outputs["notes"] for address, learned in outcome.learned.items()}
 
 
-def test_members_that_were_told_the_same_get_everybodys_note() -> None:
+def test_members_that_were_told_the_same_get_everybodys_note(run: Run) -> None:
     found = run(dict.fromkeys("abc", "keys"), dict.fromkeys("abc", b"one digest"))
     everybody = {Address(name, "member"): name.encode() for name in "abc"}
     assert found == {"a": everybody, "b": everybody, "c": everybody}
 
 
 @pytest.mark.parametrize("liar", "abc")
-def test_one_member_that_was_told_something_else_ends_the_run(liar: str) -> None:
+def test_one_member_that_was_told_something_else_ends_the_run(liar: str, run: Run) -> None:
     digests = dict.fromkeys("abc", b"one digest") | {liar: b"other"}
     with pytest.raises(MessageError, match="was told something else"):
         run(dict.fromkeys("abc", "keys"), digests)
 
 
-def test_a_comparison_of_something_else_is_refused() -> None:
+def test_a_comparison_of_something_else_is_refused(run: Run) -> None:
     with pytest.raises(MessageError, match=r"'(sums|keys)' was due"):
         run({"a": "keys", "b": "sums", "c": "keys"}, dict.fromkeys("abc", b"one digest"))
+
+
+def test_only_members_compare() -> None:
+    """Who is not among them would believe that everybody was told what it was."""
+
+    class Net(LocalNetwork):
+        me = Address("d", "member")
+
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(ValueError, match="d/member is no member of the group that compares 'keys'"):
+        asyncio.run(Net().agree("keys", b"one digest", [Address(name, "member") for name in "abc"]))

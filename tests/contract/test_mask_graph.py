@@ -287,3 +287,18 @@ def test_a_ring_has_neighbours_on_both_sides() -> None:
     for u, v in pairwise([3, 0, 4, 1, 2, 5, 3]):
         assert v in near[u]
         assert u in near[v]
+
+
+def test_more_than_may_leave_before_the_draw_end_it() -> None:
+    """The degree is for so many dropouts: a graph without more of them may fall apart."""
+    contributors = [Address(f"i{k}", "contributor") for k in range(4)]
+
+    class Net:
+        async def gather(self, kind: Any, senders: Any, absent: Any = None) -> dict[Address, Any]:
+            if kind is not drawn_graph.GraphCommitment:
+                raise AssertionError("nonces are asked for")
+            absent.update(contributors[2:])
+            return {a: drawn_graph.GraphCommitment(bytes(32)) for a in contributors[:2]}
+
+    with pytest.raises(PartyLeft, match="2 contributors left before the graph was drawn, the study allows 1"):
+        asyncio.run(drawn_graph.relay(Net(), "s", contributors, dropouts=1))  # type: ignore[arg-type]

@@ -321,3 +321,32 @@ def test_what_is_no_unit_is_no_ciphertext(number: int) -> None:
     batch = seal(PUBLIC, ciphertexts.KIND_PACKED, Description(layout, 1, 1).to_bytes(), [mpz(number)])
     with pytest.raises(errors.MessageError, match=r"not a unit|below n\^2"):
         ciphertexts.add(PUBLIC, [batch])
+
+
+def test_a_batch_is_as_long_as_it_says() -> None:
+    """Whoever has the key id makes good checksums: lengths are checked beside them."""
+    whole = encrypted([1, 2, 3], Layout.plan(BITS, value_bits=20, summands=2))
+    description, found = ciphertexts.unseal(PUBLIC, ciphertexts.KIND_PACKED, whole)
+
+    def sealed(content: bytes) -> bytes:
+        return content + ciphertexts._digest(content)
+
+    head = len(whole) - ciphertexts.DIGEST_BYTES
+    for content in (whole[: head - 1], whole[:head] + b"\0", whole[: ciphertexts._HEAD.size]):
+        with pytest.raises(errors.MessageError, match="wrong length"):
+            ciphertexts.unseal(PUBLIC, ciphertexts.KIND_PACKED, sealed(content))
+    for other in ([*found, found[0]], found[:-1]):
+        with pytest.raises(errors.MessageError, match="wrong number of ciphertexts"):
+            opened(seal(PUBLIC, ciphertexts.KIND_PACKED, description, other))
+
+
+@pytest.mark.parametrize("load", [0, 4, 1 << 40])
+def test_a_description_has_a_load_that_its_layout_bears(load: int) -> None:
+    layout = Layout.plan(BITS, value_bits=20, summands=3)
+    assert layout.capacity < 1 << 40
+    fitting = [Description(layout, 3, load_) for load_ in (1, layout.capacity)]
+    assert [Description.from_bytes(one.to_bytes()) for one in fitting] == fitting
+    beyond = 0 if load == 0 else layout.capacity + load
+    for bad in (Description(layout, 3, beyond).to_bytes(), fitting[0].to_bytes() + b"\0"):
+        with pytest.raises(errors.MessageError, match="malformed"):
+            Description.from_bytes(bad)

@@ -193,3 +193,30 @@ def test_a_revocation_is_signed_by_the_identity() -> None:
         read_notice(msgspec.structs.replace(notice, old=Identity.new().public.raw).encode())
     with pytest.raises(MessageError):
         read_notice(b"\x00")
+
+
+def test_a_public_identity_has_two_whole_keys() -> None:
+    for signing, sealing in ((31, 32), (33, 32), (32, 31), (32, 33), (0, 32)):
+        with pytest.raises(MessageError, match="two keys of 32 bytes"):
+            PublicIdentity(bytes(signing), bytes(sealing))
+
+
+def test_a_revocation_names_no_successor() -> None:
+    """What nobody has signed is in no notice."""
+    one, two = Identity(SEED), Identity.new()
+    good = revocation(one, 7)
+    bare = msgspec.structs.replace(good, new=two.public.raw)
+    named = msgspec.structs.replace(bare, signature=one.sign("identity notice", bare.signed()))
+    for bad in (named, msgspec.structs.replace(good, new_signature=b"x")):
+        with pytest.raises(MessageError, match="malformed"):
+            read_notice(bad.encode())
+
+
+def test_every_sealed_file_has_a_salt_of_its_own(tmp_path: Path) -> None:
+    """With one salt for all, a list of passphrases is stretched once for every file that was stolen."""
+    files = [tmp_path / name for name in ("a.json", "b.json")]
+    for path in files:
+        Identity(SEED).save(path, "correct horse")
+    salts = [json.loads(path.read_text())["salt"] for path in files]
+    assert [len(bytes.fromhex(salt)) for salt in salts] == [32, 32]
+    assert salts[0] != salts[1]

@@ -126,7 +126,7 @@ def test_wrong_deltas_are_refused(delta):
         cal.gdp_mu(1.0, delta)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan, 1.01e6])
 def test_wrong_epsilons_are_refused(epsilon):
     with pytest.raises(ParameterError, match="epsilon"):
         cal.gdp_mu(epsilon, 1e-5)

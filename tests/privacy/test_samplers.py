@@ -150,3 +150,10 @@ def test_opendp_agrees_and_its_narrow_integers_saturate():
 def _opendp_gaussian(sigma, count, kind):
     space = dp.vector_domain(dp.atom_domain(T=kind)), dp.l2_distance(T=float)
     return np.array(dp.m.make_gaussian(*space, scale=sigma)([0] * count))
+
+
+@pytest.mark.parametrize("holders", [0, -1])
+def test_a_noise_share_has_a_holder(holders):
+    polya_share(bytes(32), 3, 1, 1)
+    with pytest.raises(ParameterError, match="at least one holder"):
+        polya_share(bytes(32), 3, holders, 1)

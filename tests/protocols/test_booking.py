@@ -12,10 +12,12 @@ from tests.support.examples import Example, dpdpca, private_pppca, private_sfpca
 
 from atoll.codec import Decoder, Message
 from atoll.data.island import as_islands
+from atoll.errors import PrivacyError
 from atoll.estimators.privacy_options import accounts, booked
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import PureCost
 from atoll.protocols import protocol_of
+from atoll.protocols.booking import fingerprint, refuse_few_colluders, refuse_ledger
 from atoll.protocols.own import Own
 from atoll.protocols.pca.privatelocal import Subspace
 from atoll.protocols.pca.released import Model
@@ -118,3 +120,27 @@ def test_nothing_with_noise_leaves_before_it_is_debited(build: Callable[[], Exam
     assert {name: len(found) for name, found in books.released.items()} == dict.fromkeys(
         example.islands, stages
     )
+
+
+def test_an_owner_asks_for_more_noise_than_the_study_and_is_heard() -> None:
+    """The study's noise is for one colluding owner; this owner shares its data with two others only."""
+    own = Own(as_islands({"north": np.ones((2, 2))})["north"], min_colluders=2)
+    refuse_few_colluders(own, 2)
+    with pytest.raises(PrivacyError, match=r"for 1 colluding owner.*asks for at least 2"):
+        refuse_few_colluders(own, 1)
+
+
+def test_a_published_form_releases_nothing_of_an_owner_that_asks_for_noise_or_has_a_ledger() -> None:
+    table = as_islands({"north": np.ones((2, 2))})["north"]
+    refuse_ledger(Own(table))
+    for own in (Own(table, min_colluders=1), Own(table, ledger=Ledger())):
+        with pytest.raises(PrivacyError, match="keeps no privacy promise"):
+            refuse_ledger(own)
+
+
+def test_the_fingerprint_of_rows_is_of_every_row_in_its_place() -> None:
+    rows = np.arange(6.0).reshape(3, 2)
+    whole = fingerprint([rows])
+    assert whole == fingerprint([rows[:1], rows[1:]]) == fingerprint([rows.astype(np.float32)])
+    for other in (rows[:2], rows[::-1], rows + 2**-40, np.vstack([rows, rows[:1]])):
+        assert fingerprint([other]) != whole

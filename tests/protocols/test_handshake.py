@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from atoll.data.island import Island
 from atoll.errors import MessageError, SchemaError
 from atoll.protocols.handshake import (
     AgreedColumns,
@@ -12,6 +14,7 @@ from atoll.protocols.handshake import (
     agree,
     check_agreed,
     check_own_place,
+    describe,
     join,
 )
 from atoll.study.address import Address
@@ -142,6 +145,7 @@ UNFIT = "that do not fit the islands or the names"
     ("names", "widths", "me", "wanted", "said"),
     [
         ("abcd", (2, 1), SOUTH, None, UNFIT),
+        ("abc", (2, 1), SOUTH, None, UNFIT),  # whoever holds the third column is not among them
         ("abcd", (2, 1, 1, 0), SOUTH, None, UNFIT),
         ("abcde", (2, 1, 1, 1), SOUTH, None, UNFIT),
         ("abcde", (2, 1, 1), SOUTH, None, UNFIT),
@@ -172,3 +176,36 @@ def test_columns_without_names_are_numbered_through() -> None:
         check_own_place(JoinedColumns(("x0", "x1", "x3", "x2"), (2, 1, 1), False), own, None, SOUTH, ALL, HUB)
     with pytest.raises(MessageError, match="says that south has 1 columns"):  # and that they are named
         check_own_place(JoinedColumns(("x0", "x1", "x0", "x3"), (2, 1, 1), True), own, None, SOUTH, ALL, HUB)
+
+
+@pytest.mark.parametrize(
+    ("north", "south", "said"),
+    [
+        ("a" * 32, "b" * 32, "south and north come from two different alignments"),
+        ("a" * 32, "", "the rows of north were aligned, those of south were not"),
+        ("", "a" * 32, "the rows of south were aligned, those of north were not"),
+    ],
+)
+def test_rows_side_by_side_are_in_one_order(north: str, south: str, said: str) -> None:
+    """Columns of different people side by side would be a model of nobody."""
+
+    def joined(*orders: str) -> JoinedColumns:
+        told = zip((NORTH, SOUTH), ("a", "b"), orders, strict=True)
+        return join({who: Columns((name,), True, order) for who, name, order in told}, None)
+
+    assert joined(north, north).order == north
+    with pytest.raises(SchemaError, match=said):
+        joined(north, south)
+    own = Columns(("a",), True, north)
+    check_own_place(joined(north, north), own, None, NORTH, (NORTH, SOUTH), HUB)
+    with pytest.raises(MessageError, match="that the rows of north are in another order than they are"):
+        check_own_place(joined(south, south), own, None, NORTH, (NORTH, SOUTH), HUB)
+
+
+def test_a_label_that_is_not_there_is_named() -> None:
+    island = Island.from_array(np.ones((2, 2)), name="north", columns=("a", "b"))
+    assert describe(island, None, "b").names == ("a",)
+    with pytest.raises(SchemaError, match="north: there is no label column 'c'"):
+        describe(island, None, "c")
+    with pytest.raises(SchemaError, match="north: there is no column of row ids 'c'"):
+        describe(island, None, None, "c")

@@ -18,14 +18,17 @@ from tests.support.taps import Tap
 import atoll
 from atoll.codec import Decoder, Message
 from atoll.data.island import Island
+from atoll.data.prepared import Survey
 from atoll.errors import AtollError, DataError, MessageError, SchemaError, StudyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of, resolve
 from atoll.protocols.base import Circumstances, with_helpers
 from atoll.protocols.fields import Fields
+from atoll.protocols.preparation.joint import _check_flat, _check_wanted
 from atoll.protocols.preparation.messages import Flat, Means, Wanted
 from atoll.runtime.execute import run_study
 from atoll.runtime.local.engine import LocalEngine
+from atoll.study.address import Address
 from atoll.study.model import TablePlan
 
 
@@ -353,3 +356,43 @@ def test_a_row_is_named_where_its_owner_finds_it() -> None:
         atoll.PCA(1, missing="drop").fit(
             {"north": Island.from_frame(frame), "south": wards(40)[["age", "dose"]]}
         )
+
+
+LEADER = Address("hub", "server")
+SURVEY = Survey(
+    rows=4,
+    present=np.array([4, 3, 4, 0]),
+    total=np.zeros(4),
+    varies=np.array([True, True, False, False]),
+    first=np.array([1.0, 2.0, 3.0, np.nan]),
+)
+FILLS = TablePlan(missing="mean", flat="drop")
+
+
+def test_an_island_gives_the_sums_that_the_study_asks_for_and_no_others() -> None:
+    """Column 1 is incomplete here, 2 constant, 3 empty."""
+    _check_wanted(Wanted((1,), (2,)), SURVEY, FILLS, LEADER)
+    _check_wanted(Wanted((1, 3), (2, 3)), SURVEY, FILLS, LEADER)
+    for wanted, plan, words in (
+        (Wanted((1, 1), ()), FILLS, "places of columns that cannot be"),
+        (Wanted((3, 1), ()), FILLS, "places of columns that cannot be"),
+        (Wanted((1,), (-1,)), FILLS, "places of columns that cannot be"),
+        (Wanted((1, 4), ()), FILLS, "places of columns that cannot be"),
+        (Wanted((1,), ()), TablePlan(flat="drop"), "a wish for means that the study does not give"),
+        (Wanted((), (2,)), TablePlan(missing="mean"), "a wish for means that the study does not give"),
+        (Wanted((1,), (0,)), FILLS, "not constant here"),
+        (Wanted((), (2,)), FILLS, "no wish for the mean"),
+    ):
+        with pytest.raises(MessageError, match=words):
+            _check_wanted(wanted, SURVEY, plan, LEADER)
+
+
+def test_an_island_drops_no_column_that_differs_here() -> None:
+    wanted, differs = Wanted((1,), (2,)), np.zeros(4)
+    for flat in ((), (2,), (3,), (2, 3)):
+        _check_flat(flat, wanted, SURVEY, differs, LEADER)
+    for flat in ((1,), (0, 2), (2, 2), (3, 2)):
+        with pytest.raises(MessageError, match="columns as flat that are not"):
+            _check_flat(flat, wanted, SURVEY, differs, LEADER)
+    with pytest.raises(MessageError, match="a column as constant that has another value here"):
+        _check_flat((2,), wanted, SURVEY, np.array([0.0, 0.0, 1.0, 0.0]), LEADER)

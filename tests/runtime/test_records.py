@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from atoll.errors import RunError
+import pytest
+from tests.runtime.nats.test_receipts import STARTS
+
+from atoll.errors import ResumeRefused, RunError
+from atoll.protocols.own import Own
+from atoll.runtime.journal import Journal
+from atoll.runtime.nats.network import JournalRecord
+from atoll.runtime.nats.party import header_of
+from atoll.runtime.nats.state import RunState
 from atoll.runtime.records import MemoryRecord
 from atoll.study.address import Address
 
@@ -75,3 +83,19 @@ def test_a_part_of_a_record_has_tags_of_its_own_and_one_order_of_sendings() -> N
     second.sent(A, b"x")
     first.under("deep").sent(B, b"y")
     assert record.sendings == [(A, b"x"), (B, b"y")]
+
+
+def test_between_machines_a_tag_is_drawn_under_once_and_nothing_after_the_end(tmp_path: Path) -> None:
+    start = STARTS["hospital-0"]
+    journal = Journal(tmp_path, start.journal_key, header_of(start, Own()), durable=False)
+    state = RunState(start, journal)
+    role = state.mine[0]
+    record = JournalRecord(state, role)
+    assert record("mask", lambda: b"first") == b"first"
+    with pytest.raises(RunError, match="'mask' was asked for twice"):
+        record("mask", lambda: b"second")
+    again = JournalRecord(state, role)  # after a restart
+    assert again("mask", lambda: b"third") == b"first"
+    state.finished = True
+    with pytest.raises(ResumeRefused, match="the run is over, but its role now draws 'other'"):
+        again("other", lambda: b"fourth")

@@ -258,6 +258,8 @@ class RecoverableMasks(Masks):
         absent: set[Address] = set()
         present = [self.contributors[u] for u in self._taking_part()]
         backed_up = await self.net.gather(BackedUp, present, absent=absent)
+        for peer, said in backed_up.items():
+            check_round(name, said.epoch, peer)
         members = [self._index[address] for address in backed_up]
         self._check_enough(members)
         await self.net.broadcast(backed_up, Members(name, tuple(members)))

@@ -198,3 +198,9 @@ def test_an_ellipse_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     assert list(joined({NORTH: RIGHT}, 2, ("north",))["ellipses"]) == ["north"]
     with pytest.raises(MessageError, match="north/provider sent"):
         joined({NORTH: structs.replace(RIGHT, **wrong)}, 2, ("north",))
+
+
+@pytest.mark.parametrize("k", [0, 1_000_000_000])
+def test_an_ellipse_has_as_many_axes_as_can_be_drawn(k: int) -> None:
+    with pytest.raises(MessageError, match=f"north/provider sent an ellipse along {k} components"):
+        joined({NORTH: RIGHT}, k, ("north",))

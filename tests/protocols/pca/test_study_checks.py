@@ -15,6 +15,7 @@ from atoll.protocols.pca.released import SampleCount
 from atoll.protocols.pca.sfpca.messages import RowCounts
 from atoll.protocols.pca.sfpca.protocol import consumer
 from atoll.study.address import Address
+from atoll.study.model import Party
 
 
 def checked(example: Example, **fields: Any) -> None:
@@ -63,6 +64,10 @@ def test_sfpca_has_a_number_of_components(k: Any) -> None:
         checked(sfpca(n_components=k))
 
 
+def _providers(count: int) -> tuple[Party, ...]:
+    return (*(Party(f"p{i}", ("provider",)) for i in range(count)), Party("hub", ("coordinator",)))
+
+
 ENCRYPTED = {"encrypted": ("provider", "coordinator")}
 SCORES = {"scores": ("provider",)}
 
@@ -71,6 +76,11 @@ SCORES = {"scores": ("provider",)}
     ("example", "fields", "said"),
     [
         (sfpca(recipe="none"), {}, "there is no recipe 'none'"),
+        (
+            sfpca(),
+            {"parties": _providers(51), "release": {"components": ("provider",)}},
+            "sfpca runs with up to 50 providers",
+        ),
         (sfpca(), {"secure_sum": "masks"}, "sfpca uses the secure sum 'shares'"),
         (sfpca_columns(), {"release": ENCRYPTED}, "only where islands hold rows"),
         (sfpca_encrypted(), {"release": {"encrypted": ("provider",)}}, "or none of them does"),

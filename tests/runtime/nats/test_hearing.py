@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.runtime.nats.test_receipts import STARTS
 
-from atoll.errors import MessageError
+from atoll.errors import MessageError, PartyLeft
 from atoll.protocols.own import Own
 from atoll.runtime import entries
 from atoll.runtime.journal import Journal
@@ -59,3 +59,27 @@ def test_a_party_that_has_ended_has_ended_after_a_restart_too(tmp_path: Path) ->
     again = Journal(tmp_path, start.journal_key, header, durable=False)
     assert {p for p, peer in RunState(start, again).peers.items() if peer.ended} == {place}
     again.close()
+
+
+def test_a_frame_is_between_a_role_of_its_sender_and_one_of_this_party() -> None:
+    """Else a party speaks for another's roles, under its own key."""
+    peer, other, own = object(), object(), object()
+    here: Any = SimpleNamespace(_own=own, state=SimpleNamespace(peer_of={3: peer, 4: other}, mine=(0, 1)))
+
+    def check(of: object, sender: int, to: int) -> None:
+        hearing.Hearing._check_roles(here, of, SimpleNamespace(sender=sender, to=to))  # type: ignore[arg-type]
+
+    check(peer, 3, 1)
+    check(own, 0, 1)
+    for of, sender, to in ((peer, 4, 1), (peer, 5, 1), (peer, 0, 1), (own, 3, 1), (peer, 3, 2)):
+        with pytest.raises(MessageError, match="between roles of other parties"):
+            check(of, sender, to)
+
+
+def test_who_was_never_there_does_not_leave() -> None:
+    here: Any = SimpleNamespace(state=SimpleNamespace(gone={7}, me=0, peers={7: None}))
+    hearing.Hearing._leave(here, 7)  # said twice
+    with pytest.raises(MessageError, match="somebody left who was never there"):
+        hearing.Hearing._leave(here, 8)
+    with pytest.raises(PartyLeft, match="the run went on without this party"):
+        hearing.Hearing._leave(here, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec import structs
 from tests.support.examples import pppca
@@ -15,7 +16,9 @@ from atoll.runtime.nats.starts import (
     Approval,
     Cancel,
     Decline,
+    Ended,
     Given,
+    Proposal,
     Proposed,
     approve,
     begin,
@@ -181,3 +184,55 @@ def test_approvals_say_which_key_and_study() -> None:
     stranger = Identity.new()
     with pytest.raises(MessageError, match="names no party"):
         approve(stranger, of, now=NOW)
+
+
+def signed_again(proposal: Proposal) -> Proposed:
+    return read_proposal(open_signed(sign(KEYS[SUBMITTER], proposal)), now=NOW)
+
+
+def test_a_proposal_has_a_whole_nonce_and_a_reason_of_limited_length() -> None:
+    good = proposed().proposal
+    assert signed_again(good).proposal.nonce == good.nonce
+    for change in ({"nonce": bytes(31)}, {"nonce": bytes(33)}, {"reason": "x" * (starts.MAX_REASON + 1)}):
+        with pytest.raises(MessageError, match="a proposal is malformed"):
+            signed_again(structs.replace(good, **change))
+    with pytest.raises(StudyError, match="the reason has"):
+        propose(KEYS[SUBMITTER], STUDY, "x" * (starts.MAX_REASON + 1), now=NOW)
+
+
+def test_a_proposed_study_is_json_of_limited_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = proposed().proposal
+    with pytest.raises(MessageError, match="a proposed study is malformed"):
+        signed_again(structs.replace(good, study=good.study[:-1]))
+    monkeypatch.setattr(starts, "MAX_STUDY", len(good.study))
+    signed_again(good)
+    monkeypatch.setattr(starts, "MAX_STUDY", len(good.study) - 1)
+    with pytest.raises(MessageError, match="a proposed study is too large"):
+        signed_again(good)
+
+
+def test_a_control_message_has_one_way_to_be_written() -> None:
+    """Two ways would be two digests of one message, and two ids of one proposal."""
+    body = codec.encode(proposed().proposal)
+    fields = msgspec.msgpack.decode(body)
+    other = msgspec.msgpack.encode(dict(reversed(fields.items())) if isinstance(fields, dict) else fields)
+    if other == body:  # an array: its integers have a longer form
+        at = body.index(msgspec.msgpack.encode(NOW))
+        number = msgspec.msgpack.encode(NOW)
+        other = body[:at] + b"\xcf" + NOW.to_bytes(8, "big") + body[at + len(number) :]
+    signed = starts.Signed(other, KEYS[SUBMITTER].public.raw, KEYS[SUBMITTER].sign(starts._CONTEXT, other))
+    with pytest.raises(MessageError, match="not written in its one way"):
+        open_signed(codec.encode(signed))
+
+
+def test_a_frame_that_is_too_large_is_not_opened() -> None:
+    with pytest.raises(MessageError, match="a control message is too large"):
+        starts.unseal(KEYS["server"], bytes(starts._LIMIT + starts._BLOCK + 1025))
+
+
+@pytest.mark.parametrize("kind", [Decline, Cancel, Ended])
+def test_an_answer_is_of_the_kind_that_is_due(kind: type) -> None:
+    of = proposed()
+    said = Decline(of.id, SUBMITTER, "declined", "") if kind is not Decline else Cancel(of.id, SUBMITTER)
+    with pytest.raises(MessageError, match=f"this is no {kind.__name__}"):
+        read_answer(of, open_signed(sign(KEYS[SUBMITTER], said)), kind)

@@ -101,13 +101,19 @@ async def whole(
     made: Made,
     own: Mapping[Address, OwnPart],
     known: tuple[Matrix, tuple[str, ...]] | None = None,
+    classes: tuple[str, ...] | None = None,
 ) -> dict[str, Any]:
-    """The model, from everybody's parts. ``known``: intercept and classes, where this role has them."""
+    """The model, from everybody's parts. ``known``: intercept and classes, where this role has them;
+    ``classes``: where it was told of these before."""
     group, server = study.who(PROVIDER), study.the(SERVER)
     if known is None:
         rest = await net.receive(Rest, server)
         known = np.asarray(rest.intercept), rest.classes
         checked.check_floats(known[0], (len(known[0]),), "an intercept", server)
+        if rest.classes != (rest.classes if classes is None else classes):
+            raise checked.refuse(server, "other classes at the end than at the start")
+        if len(set(rest.classes)) < len(rest.classes):
+            raise checked.refuse(server, "a class twice")
     intercept, classes = known
     parts = dict(own)
     parts |= await net.gather(OwnPart, [a for a in group if a not in own])

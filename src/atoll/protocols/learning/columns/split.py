@@ -122,7 +122,7 @@ async def provider(kind: Kind, net: Network, study: Study, own: Own, record: Rec
     if study.releases("model", net.me):
         mine = known["part"][net.me.party]
         own_part = {net.me: released.OwnPart(mine["names"], mine["coefficients"])}
-        known["model"] = await released.whole(net, study, kind.made(p), own_part)
+        known["model"] = await released.whole(net, study, kind.made(p), own_part, classes=joint.classes)
     return learned(study, net.me, OUTPUTS, known)
 
 

@@ -66,6 +66,8 @@ class Account:
     """One provider's account for one group: fingerprints of what it gave and was sent, and a digest."""
 
     seen: bytes = b""
+    told: bytes = b""
+    """The digest as others were told it: what arrives after that is in the next account."""
     given: list[int] = field(default_factory=lambda: [0] * _residues())
     sums: list[int] = field(default_factory=lambda: [0] * _residues())
     opened_given: Pair = (0, 0)
@@ -74,7 +76,8 @@ class Account:
     def note(self) -> bytes:
         """What the others of the group are told."""
         residues = b"".join(value.to_bytes(_RESIDUE, "little") for value in self.given)
-        return self.seen + residues + fingerprint.to_bytes([self.opened_given])
+        self.told = self.seen
+        return self.told + residues + fingerprint.to_bytes([self.opened_given])
 
 
 class Checks:
@@ -170,7 +173,7 @@ class Checks:
                 continue
             theirs = {name: split[name][circle] for name in sorted(circle.group)}
             different = [
-                name for name in sorted(circle.readers) if not compare_digest(theirs[name][0], own.seen)
+                name for name in sorted(circle.readers) if not compare_digest(theirs[name][0], own.told)
             ]
             if different:
                 raise MessageError(

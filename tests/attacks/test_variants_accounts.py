@@ -372,7 +372,9 @@ async def among_three_then_all(machine: Any, inputs: Any, receivers: frozenset[s
     )
     await machine.product((a, b), (c, b), fraction=40, bits=8, name="of three")
     x = machine.private(None, None if inputs.moments is None else one, (2, 2), 40, 4)
-    return await machine.released(await machine.product((x, x), fraction=40, bits=8, name="of all"), receivers)
+    return await machine.released(
+        await machine.product((x, x), fraction=40, bits=8, name="of all"), receivers
+    )
 
 
 class Vouching(roles.Provider):
@@ -420,7 +422,9 @@ def test_second_halves_that_differ_show_before_the_next_decryption_share(
         return mm.SecondHalves(message.step, plus_one(message.body, go.family("deep")[0].degree))
 
     # What decrypts to nonsense may be refused even before.
-    monkeypatch.setattr(go, "clear_total", lambda _r, y, _b, c: np.zeros((y.rows, y.cols, c.share_words), "u8"))
+    monkeypatch.setattr(
+        go, "clear_total", lambda _r, y, _b, c: np.zeros((y.rows, y.cols, c.share_words), "u8")
+    )
     monkeypatch.setattr(go.ProductSum, "clear", lambda self, c: go.clear_total(None, self.layout, None, c))
     monkeypatch.setattr(roles, "Coordinator", liar(change))
     monkeypatch.setattr(roles, "Provider", Vouching)

@@ -5,8 +5,10 @@ parts, so each keeps account: linear fingerprints of what it contributed and of 
 a digest of these and of all other bytes that were broadcast to it. The accounts are exchanged past the
 coordinator (``Network.agree``) before a decryption share leaves, and before anything is released: a share of
 a ciphertext of the coordinator's choice would tell it the key; of a value that is larger than its mask, the
-value. The fingerprints are taken with a secret that the providers drew together and the coordinator does not
-know, so that they can be taken as messages come and go, and nothing has to be kept.
+value. In a round of products they leave before the sum of the products arrives: each provider then compares
+that sum with what all others gave, and whether all were sent the same one shows in the next account. The
+fingerprints are taken with a secret that the providers drew together and the coordinator does not know, so
+that they can be taken as messages come and go, and nothing has to be kept.
 
 A wrong sum passes with probability below 2^-80: each modulus has two independent fingerprints, and
 (coefficients and powers; see go/product/fingerprint.go) one is met by chance with 2^-40 at most. Opened

@@ -163,10 +163,12 @@ class Provider(RoleMachine):
         await self._compare(await self._tell())
 
     async def _tell(self) -> Told:
-        """Send the other providers this one's accounts, as they are now: what arrives later is in the next."""
+        """Send the other providers this one's accounts; what arrives later is in the next ones."""
         self._news = False
         await self._settle()
-        told = Told(f"what {self.coordinator} sent before step {self._step + 1}", self._accounts.notes(self.me))
+        told = Told(
+            f"what {self.coordinator} sent before step {self._step + 1}", self._accounts.notes(self.me)
+        )
         await self.net.tell(told.topic, self.session, self.providers, told.note)
         return told
 

@@ -8,13 +8,14 @@ WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 BENCHMARKS ?= pppca_scale pppca_table3 he_sums dpdpca_scale
 
-.PHONY: help demo test again check bench mutants clean
+.PHONY: help demo test again check bench paths mutants clean
 
 help:
 	@echo "make demo    three hospitals, one private PCA (writes atoll-demo/)"
 	@echo "make test    the test suite"
 	@echo "make check   style, types and layers"
 	@echo "make bench   speed and bytes, as ratios"
+	@echo "make paths   the tests of SF-PCA on each vector path of this machine"
 	@echo "make mutants does a test notice each dangerous edit? (slow; MUTANTS='masks --jobs 4' for some)"
 
 demo: $(VENV)/.demo
@@ -39,6 +40,14 @@ check: $(VENV)/.check
 
 bench: $(VENV)/.test
 	@for name in $(BENCHMARKS); do echo "== $$name" && $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# Not part of `make test`, which takes the fastest one. With a path forced, the tests check that it is taken.
+paths: $(VENV)/.test
+	@$(MAKE) --no-print-directory -C go paths
+	@for path in $$($(BIN)/python -c "from atoll.crypto.products import vector_paths; print(*vector_paths())"); do \
+		echo "== $$path" && ATOLL_VECTOR=$$path $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q \
+			tests/crypto tests/secret_matrices tests/protocols/pca/sfpca tests/estimators/test_sfpca.py || exit 1; \
+	done
 
 # Not part of `make test`: every mutant runs tests of its own. tests/mutants/README.md says how to add one.
 mutants: $(VENV)/.test

@@ -33,6 +33,16 @@ settings.register_profile(
 settings.load_profile("atoll")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def forced_path() -> None:
+    """A path of the processor that is forced is the one that is taken: ``make paths`` rests on it."""
+    forced = os.environ.get("ATOLL_VECTOR", "auto")
+    if forced != "auto":
+        from atoll.crypto.products import vector_path
+
+        assert vector_path() == forced
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of installed packages, which are forgotten afterwards."""

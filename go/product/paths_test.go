@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -103,6 +104,19 @@ func everyMessage(t *testing.T, r *Ring, y Layout) written {
 	return out
 }
 
+// The path that the environment asks for is the one that is taken.
+func TestTheForcedPathIsTaken(t *testing.T) {
+	asked := os.Getenv(vector.Variable)
+	if asked == "" || asked == "auto" {
+		t.Skipf("%s forces none", vector.Variable)
+	}
+	r, err := Get("wide4")
+	must(t, r, err)
+	if r.Path() != asked {
+		t.Fatalf("the ring computes on %q, %q is asked for", r.Path(), asked)
+	}
+}
+
 // ringsOn makes all rings of the table on one path.
 func ringsOn(t *testing.T, path vector.Path) map[string]*Ring {
 	t.Helper()
@@ -114,6 +128,10 @@ func ringsOn(t *testing.T, path vector.Path) map[string]*Ring {
 	return rings
 }
 
+// recordedMessages is the digest of all that is written below, on any processor: an island with another one
+// takes part in the same study.
+const recordedMessages = "d255775c87958ad6dc52f6eed202db47671d9f0da1b747886653b4e7470f02fe"
+
 // Not a byte of any message depends on the path: every ring, every layout, every kind of product.
 func TestMessagesAreTheSameOnEveryPath(t *testing.T) {
 	want := map[string]written{}
@@ -123,6 +141,10 @@ func TestMessagesAreTheSameOnEveryPath(t *testing.T) {
 		for i, y := range pathLayouts {
 			want[fmt.Sprint(name, i)] = everyMessage(t, r, y)
 		}
+	}
+	// Maps are printed in the order of their keys.
+	if got := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, want))); got != recordedMessages {
+		t.Errorf("the messages have the digest %s and not that of the record", got)
 	}
 	onEveryPath(t, func(t *testing.T, path vector.Path) {
 		if path.Name == "scalar" {

@@ -160,10 +160,26 @@ class Network(ABC):
         of it. A ``note`` travels along: a contribution to a common coin, a fingerprint. One round.
         Members that have left are an error, or, where ``absent`` is given, are put there.
         """
+        await self.tell(topic, digest, group, note)
+        return await self.agreed(topic, digest, group, note, absent=absent)
+
+    async def tell(self, topic: str, digest: bytes, group: Sequence[Address], note: bytes = b"") -> None:
+        """The first half of :meth:`agree`: what others are told does not wait for what they tell."""
         if self.me not in group:
             raise ValueError(f"{self.me} is no member of the group that compares {topic!r}")
+        await self.broadcast([m for m in group if m != self.me], Compared(topic, digest, note))
+
+    async def agreed(
+        self,
+        topic: str,
+        digest: bytes,
+        group: Sequence[Address],
+        note: bytes = b"",
+        *,
+        absent: set[Address] | None = None,
+    ) -> dict[Address, bytes]:
+        """The second half: go on only if all others told the same; returns everybody's ``note``."""
         others = [member for member in group if member != self.me]
-        await self.broadcast(others, Compared(topic, digest, note))
         arrived = await self.gather(Compared, others, absent=absent)
         for member, message in arrived.items():
             if message.topic != topic:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.attacks.test_sfpca_coordinator import Change, Relay, Sent, honest, run, tables
+from tests.attacks.test_sfpca_coordinator import Change, Relay, Sent, honest, plus_one, run, tables
 from tests.support.examples import sfpca, sfpca_columns
 from tests.support.sfpca_runs import encrypted
 
 from atoll.codec import Decoder, Message
 from atoll.crypto import products as go
 from atoll.errors import AtollError, MessageError, ParameterError, RangeOverflow
+from atoll.network import Compared
 from atoll.protocols.pca.sfpca import messages as m
 from atoll.protocols.pca.sfpca import protocol
 from atoll.runtime.execute import run_study
@@ -236,7 +237,7 @@ class Withholding(Relay):
 def test_nobody_goes_on_without_one_who_was_sent_nothing(
     recipe: str, kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others wait for its account: no decryption share leaves."""
+    """Of a matrix, its account is missing; of second halves, its share, without which a total is a mask."""
 
     class Silent(roles.Coordinator):
         def __init__(self, net: Any, *rest: Any) -> None:
@@ -245,7 +246,10 @@ def test_nobody_goes_on_without_one_who_was_sent_nothing(
 
     error, tap = refused(RECIPES[recipe](), Silent, monkeypatch)
     assert "island-2" in str(error)
-    assert tap.count(mm.MaskedShare) == 0
+    assert mm.MaskedShare not in tap.kinds["island-2"]
+    # The right sum of one round; nobody's second encryption or product.
+    once = max(kinds.count(mm.ProductPart) for kinds in tap.kinds.values())
+    assert tap.count(mm.MaskedShare) == (once if kind is mm.SecondHalves else 0)
 
 
 # ---- one matrix, encrypted twice ----
@@ -269,12 +273,13 @@ class Matrices(Observer):
 
     def __init__(self) -> None:
         self.bodies: list[tuple[str, int, bytes]] = []
-        self.shares = 0
+        self.shares: list[str] = []
         self.decoder = Decoder[Message](m.MESSAGES)
 
     def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
         message = self.decoder.decode(bytes(data))
-        self.shares += isinstance(message, mm.MaskedShare)
+        if isinstance(message, mm.MaskedShare):
+            self.shares.append(sender.party)
         if isinstance(message, mm.EncryptedMatrix):
             self.bodies.append((receiver.party, message.step, bytes(message.body)))
 
@@ -307,7 +312,9 @@ def test_the_first_encryption_does_not_pass_for_the_second(
     tap = Matrices()
     with pytest.raises(MessageError, match=r"hub/coordinator (told|sent)"):
         encrypted(two_readers, tables(), observer=tap)
-    assert tap.shares == 3  # of the first product alone
+    # Of the first product; of the second, from none that multiplies with the matrix.
+    assert sorted(tap.shares[:3]) == ["p0", "p1", "p2"]
+    assert set(tap.shares[3:]) <= {"p0"}
 
 
 # ---- carriers ----
@@ -351,3 +358,79 @@ def test_what_a_carrier_alone_can_do(books: bool, monkeypatch: pytest.MonkeyPatc
     results, _ = encrypted(squared_twice, tables())
     off = results["p1/provider"] - 27 * np.eye(2)
     np.testing.assert_allclose(off, [[4 * 2.0**-10, 0], [0, 0]], atol=2.0**-30)
+
+
+# ---- second halves that differ, vouched for ----
+
+
+async def among_three_then_all(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
+    """A product that concerns three of four providers, then one of everybody's."""
+    one = np.eye(2, dtype=np.int64) << 40
+    a, b, c = (
+        machine.private(name, one if machine.me == name else None, (2, 2), 40, 4)
+        for name in ("p0/provider", "p1/provider", "p2/provider")
+    )
+    await machine.product((a, b), (c, b), fraction=40, bits=8, name="of three")
+    x = machine.private(None, None if inputs.moments is None else one, (2, 2), 40, 4)
+    return await machine.released(
+        await machine.product((x, x), fraction=40, bits=8, name="of all"), receivers
+    )
+
+
+class Vouching(roles.Provider):
+    """One provider tells another that it gave what the coordinator adds for that one."""
+
+    async def _tell(self) -> Any:
+        if self.me != "p2/provider" or self._pending[0].job.name != "of three":
+            return await super()._tell()
+        (course,) = self._pending
+        ring, polys = course.widths.ring, course.widths.layouts[0].out_polys
+        added = plus_one(bytes(polys * ring.poly_size), ring.degree)
+        residues = self._accounts.fingerprint(ring, added, ring.degree)
+        self._accounts.give(course.group, "second", course.step, residues)
+        notes = self._accounts.notes(self.me)
+        self._accounts.give(course.group, "second", course.step, residues, -1)
+        victim, net = self.providers[1], self.net
+
+        class Lying:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(net, name)
+
+            async def tell(self, topic: str, digest: bytes, group: Any, note: bytes) -> None:
+                await net.send(victim, Compared(topic, digest, notes))
+                await net.tell(topic, digest, [member for member in group if member != victim], note)
+
+        self.net = Lying()
+        told = await super()._tell()
+        self.net = net
+        return told
+
+
+def test_second_halves_that_differ_show_before_the_next_decryption_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who is vouched for takes another sum for the right one, in that round alone: the digests are compared
+    in the next, whoever that one concerns."""
+    first: list[int] = []
+
+    def change(address: Address, message: Any) -> Any:
+        if not isinstance(message, mm.SecondHalves):
+            return message
+        first.append(message.step)
+        if address.party != "p1" or message.step != first[0]:
+            return message
+        return mm.SecondHalves(message.step, plus_one(message.body, go.family("deep")[0].degree))
+
+    # What decrypts to nonsense may be refused even before.
+    monkeypatch.setattr(
+        go, "clear_total", lambda _r, y, _b, c: np.zeros((y.rows, y.cols, c.share_words), "u8")
+    )
+    monkeypatch.setattr(go.ProductSum, "clear", lambda self, c: go.clear_total(None, self.layout, None, c))
+    monkeypatch.setattr(roles, "Coordinator", liar(change))
+    monkeypatch.setattr(roles, "Provider", Vouching)
+    tap = Matrices()
+    with pytest.raises(MessageError, match="hub/coordinator told"):
+        encrypted(among_three_then_all, tables(4), observer=tap)
+    # Of the first product; of the second, from none whom the first one concerned.
+    assert sorted(tap.shares[:3]) == ["p0", "p1", "p2"]
+    assert set(tap.shares[3:]) <= {"p3"}

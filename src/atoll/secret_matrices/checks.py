@@ -5,8 +5,10 @@ parts, so each keeps account: linear fingerprints of what it contributed and of 
 a digest of these and of all other bytes that were broadcast to it. The accounts are exchanged past the
 coordinator (``Network.agree``) before a decryption share leaves, and before anything is released: a share of
 a ciphertext of the coordinator's choice would tell it the key; of a value that is larger than its mask, the
-value. The fingerprints are taken with a secret that the providers drew together and the coordinator does not
-know, so that they can be taken as messages come and go, and nothing has to be kept.
+value. In a round of products they leave before the sum of the products arrives: each provider then compares
+that sum with what all others gave, and whether all were sent the same one shows in the next account. The
+fingerprints are taken with a secret that the providers drew together and the coordinator does not know, so
+that they can be taken as messages come and go, and nothing has to be kept.
 
 A wrong sum passes with probability below 2^-80: each modulus has two independent fingerprints, and
 (coefficients and powers; see go/product/fingerprint.go) one is met by chance with 2^-40 at most. Opened
@@ -66,6 +68,8 @@ class Account:
     """One provider's account for one group: fingerprints of what it gave and was sent, and a digest."""
 
     seen: bytes = b""
+    told: bytes = b""
+    """The digest as others were told it: what arrives after that is in the next account."""
     given: list[int] = field(default_factory=lambda: [0] * _residues())
     sums: list[int] = field(default_factory=lambda: [0] * _residues())
     opened_given: Pair = (0, 0)
@@ -74,7 +78,8 @@ class Account:
     def note(self) -> bytes:
         """What the others of the group are told."""
         residues = b"".join(value.to_bytes(_RESIDUE, "little") for value in self.given)
-        return self.seen + residues + fingerprint.to_bytes([self.opened_given])
+        self.told = self.seen
+        return self.told + residues + fingerprint.to_bytes([self.opened_given])
 
 
 class Checks:
@@ -170,7 +175,7 @@ class Checks:
                 continue
             theirs = {name: split[name][circle] for name in sorted(circle.group)}
             different = [
-                name for name in sorted(circle.readers) if not compare_digest(theirs[name][0], own.seen)
+                name for name in sorted(circle.readers) if not compare_digest(theirs[name][0], own.told)
             ]
             if different:
                 raise MessageError(

@@ -23,6 +23,9 @@ ROOT_FRACTION = 120
 below what any opening resolves."""
 ROOT_BITS = 23
 """No result is larger: 2^22.4 is the product of all polynomials at zero."""
+LONG_ROOTS = "fast"
+SHORT_ROOTS = ("narrower", "narrow")
+"""Schedules for entries that are not so small, the shortest first: 13 and 18 products instead of 28."""
 REACH = 20
 """No result of an entry that they bring to one, v >= 2^-39, is above 2^20."""
 
@@ -58,11 +61,11 @@ class Roots(NamedTuple):
     squares: Shared
 
 
-async def inverse_roots(machine: Machine, v: Shared, name: str = "fast") -> Roots:
+async def inverse_roots(machine: Machine, v: Shared, name: str = LONG_ROOTS) -> Roots:
     """v^(-1/2) of every entry of a column with entries in [0, 1].
 
-    Exact to 2^-88 from v = 2^-39 on ("fast"; "default": 2^-57); below, v times the result squared falls
-    short of one, down to zero. It never exceeds one, whatever v is.
+    Exact to 2^-88 from v = 2^-39 on ("fast"; "default": 2^-57; "narrow": 2^-20; "narrower": 2^-11); below,
+    v times the result squared falls short of one, down to zero. It never exceeds one, whatever v is.
     """
     M, W, grown = v, None, 0
     steps = root_steps(name)

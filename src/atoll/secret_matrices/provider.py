@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,6 +56,13 @@ from atoll.secret_matrices.widths import rings_for
 _HASH = 32
 _ROUNDING = 1e-9
 """By which processors may differ in numbers that follow from public ones by a few operations."""
+
+
+class Told(NamedTuple):
+    """Accounts that were sent, until those of the others are here."""
+
+    topic: str
+    note: bytes
 
 
 class Provider(RoleMachine):
@@ -153,14 +160,26 @@ class Provider(RoleMachine):
             self._begin([])
         if not self._news:
             return
+        await self._compare(await self._tell())
+
+    async def _tell(self) -> Told:
+        """Send the other providers this one's accounts; what arrives later is in the next ones."""
         self._news = False
         await self._settle()
-        topic = f"what {self.coordinator} sent before step {self._step + 1}"
-        notes = await self.net.agree(topic, self.session, self.providers, self.checks.notes(self.me))
-        self.checks.compare(self.me, {str(a): note for a, note in notes.items()}, str(self.coordinator))
+        told = Told(
+            f"what {self.coordinator} sent before step {self._step + 1}", self._accounts.notes(self.me)
+        )
+        await self.net.tell(told.topic, self.session, self.providers, told.note)
+        return told
+
+    async def _compare(self, told: Told) -> None:
+        """Wait for the others' accounts; refuse to go on unless they and this one's fit."""
+        notes = await self.net.agreed(told.topic, self.session, self.providers, told.note)
+        self._accounts.compare(self.me, {str(a): note for a, note in notes.items()}, str(self.coordinator))
 
     async def _settle(self) -> None:
-        """Book what totals are made of, and the totals themselves."""
+        """Book what totals are made of, and the totals themselves; with them go the digests of the second
+        halves that they came from, which arrived after the accounts of their round had been told."""
         for course in self._settled:
             self._accounts.account(course.group)
             given = course.given
@@ -260,9 +279,11 @@ class Provider(RoleMachine):
                 head = course.widths.ring.residues_size(course.entries)
                 await self._give(course, "second", course.step, message[head:], course.widths.ring.degree)
                 await self._give_total(course, message[:head])
+        # Whoever knows what all others gave finds out for itself whether what it is sent is their sum.
+        told = await self._tell()
         seconds = {course.step: await self._second_halves(course) for course in mine}
         # A decryption share of anything but the sum would say the key; of a sum that is too large, the value.
-        await self.check()
+        await self._compare(told)
         return {course.step: await self._refreshed(course, seconds.pop(course.step)) for course in mine}
 
     async def _give_total(self, course: Course, body: Buffer) -> None:

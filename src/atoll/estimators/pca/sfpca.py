@@ -72,6 +72,7 @@ class SFPCA(Adapter):
         "bounds": ANY,
         "digits": ANY,
         "standardize": FLAG,
+        "least_deviation": ANY,
         "epsilon": ANY,
         "accept_determined": FLAG,
         "ledger": ANY,
@@ -262,6 +263,8 @@ def _digits(estimator: Any) -> dict[str, Any]:
     """What a study says only where it is not as usual."""
     digits = int(estimator.digits) if is_whole(estimator.digits) else estimator.digits
     said = {} if digits is None else {"digits": digits}
+    if estimator.least_deviation is not None:
+        said["least_deviation"] = plain_number(estimator.least_deviation)
     return said | ({"accept_determined": True} if estimator.accept_determined else {})
 
 

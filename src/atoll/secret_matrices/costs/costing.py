@@ -113,12 +113,17 @@ class Costing:
         """Providers hash a message that arrived."""
         self.effort.provider(self.rates.python.hash_byte * size, who=who)
 
-    def compared(self, size: int) -> None:
-        """A message of every provider to every other one."""
+    def told(self, size: int) -> None:
+        """A message of every provider to every other one sets out."""
         seconds = (self.n_providers - 1) * (self.rates.python.message + self.rates.python.byte * size)
         self.effort.provider(seconds, alone=True)
         for line in self.effort.timelines:
-            line.compared(size)
+            line.told(size)
+
+    def heard(self) -> None:
+        """It arrived."""
+        for line in self.effort.timelines:
+            line.heard()
 
     def assemble(self, ring: Ring, y: Layout, parts: int, public: bool, carrier: Sequence[int]) -> None:
         """The coordinator adds the parts up, and its own share, which the carrier encodes too."""

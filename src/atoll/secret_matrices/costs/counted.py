@@ -59,6 +59,7 @@ class Counted(Machine):
         self._settled: list[tuple[str, int]] = []
         self._pending: list[tuple[str, int]] = []
         self._news = False
+        self._told: dict[str, int] = {}
         self.deepest = 0
         """The longest chain of messages that ends at any receiver of an output."""
         # The longest chain of messages that ends at the coordinator, and at each provider.
@@ -99,16 +100,27 @@ class Counted(Machine):
         self.depths.update((name, max(self.depths[name], depth)) for name in names)
 
     def compared(self, size: int) -> None:
-        """A message of every provider to every other one."""
+        """A message of every provider to every other one, and nothing meanwhile."""
+        self.told(size)
+        self.heard()
+
+    def told(self, size: int) -> None:
+        """A message of every provider to every other one sets out."""
         others = self.n_providers - 1
         self.messages += self.n_providers * others
         for name in self.providers:
             self.sent[name] += others * (size + _FRAME)
-        before = dict(self.depths)
-        for name in self.providers:
-            arrived = max(depth for other, depth in before.items() if other != name) + 1
-            self.deepen([name], arrived)
-        self.costing.compared(size + _FRAME)
+        self._told = {
+            name: max(depth for other, depth in self.depths.items() if other != name) + 1
+            for name in self.providers
+        }
+        self.costing.told(size + _FRAME)
+
+    def heard(self) -> None:
+        """It arrived, and everybody waited for it."""
+        for name, depth in self._told.items():
+            self.deepen([name], depth)
+        self.costing.heard()
 
     def check(self, *, last: bool = False) -> None:
         """Counts the comparison of providers before a decryption share leaves, an opening or a release."""
@@ -116,16 +128,24 @@ class Counted(Machine):
             self._begin([])
         if not self._news:
             return
+        self._tell_accounts()
+        self.heard()
+
+    def _tell_accounts(self) -> None:
+        """Providers send each other their accounts, which carriers need their masked totals for."""
         self._news = False
         for carrier, depth in self._settled:
             self.deepen([carrier], depth)
         self._settled = []
         most = max(sum(name in circle.group for circle in self._circles) for name in self.providers)
         self._circles = {}
-        self.compared(most * note_bytes() + TOPIC)
+        self.told(most * note_bytes() + TOPIC)
 
     def _begin(self, groups: Sequence[Group]) -> None:
         self._settled, self._pending, self._news = self._settled + self._pending, [], True
+        self._reopen(groups)
+
+    def _reopen(self, groups: Sequence[Group]) -> None:
         self._circles |= dict.fromkeys(Circle(group, group) for group in groups)
 
     def _tell_all(self) -> None:
@@ -177,10 +197,12 @@ class Counted(Machine):
         sums = []
         for job, widths, group in zip(jobs, all_widths, groups, strict=True):
             sums.append(self._multiply(job, widths, group))
+        self._tell_accounts()
         for widths, group in zip(all_widths, groups, strict=True):
             self._account(widths.layouts[0].out_polys * widths.ring.poly_size, group)
             self.broadcast(widths.layouts[0].out_polys * widths.ring.poly_size, group)
-        self.check()
+        self.heard()
+        self._reopen(groups)  # for their totals
         for widths, group in zip(all_widths, groups, strict=True):
             y = widths.layouts[0]
             self.costing.refresh(widths, self._indices(group))

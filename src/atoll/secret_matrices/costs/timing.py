@@ -34,6 +34,7 @@ class Timeline:
         self.providers = np.zeros(n_providers)
         self.coordinator = 0.0
         self._processor = 0.0  # of the one machine: when it is free
+        self._told = 0.0
         self._up, self._down = np.zeros(n_providers), np.zeros(n_providers)  # links: when they are free
 
     @property
@@ -79,12 +80,14 @@ class Timeline:
         arrived = self._down + self.links.latency
         self.providers[receivers] = np.maximum(self.providers, arrived)[receivers]
 
-    def compared(self, size: float) -> None:
-        """A message of every provider to every other one."""
-        count = len(self.providers) - 1
-        self.providers[:] = (
-            float(self.providers.max()) + self.links.latency + self.links.travel(size) * max(1, count)
-        )
+    def told(self, size: float) -> None:
+        """A message of every provider to every other one sets out."""
+        travels = self.links.latency + self.links.travel(size) * max(1, len(self.providers) - 1)
+        self._told = float(self.providers.max()) + travels
+
+    def heard(self) -> None:
+        """It arrived: everybody waited for it."""
+        self.providers = np.maximum(self.providers, self._told)
 
     def exchanged(self, size: float) -> None:
         """A message of everybody to everybody."""

@@ -266,7 +266,7 @@ def test_the_rounds_in_the_documentation_are_the_planners(
     assert documented(page, row, "rounds") == str(forecast(study, Circumstances(columns, each))[0].rounds)
 
 
-@pytest.mark.parametrize(("islands", "rounds"), [(2, 282), (3, 282)])
+@pytest.mark.parametrize(("islands", "rounds"), [(2, 231), (3, 231)])
 def test_rounds_of_a_strict_run_of_sixty_columns_are_exact(islands: int, rounds: int) -> None:
     """Carriers wait for their masked totals; a planner that forgot it, or waited twice, would be off here."""
     table = np.random.default_rng(3).normal(size=(600, 60)) * np.geomspace(1, 0.1, 60)
@@ -278,3 +278,10 @@ def test_rounds_of_a_strict_run_of_sixty_columns_are_exact(islands: int, rounds:
     example = Example(study, tables)
     transcript = run_study(study, example.own).result.transcript
     assert forecast(study, given(example))[0].rounds == transcript.rounds == rounds
+
+
+@pytest.mark.parametrize(("stated", "rounds"), [({}, 152), ({"least_deviation": 0.05}, 92)])
+def test_what_a_study_states_of_its_columns_saves_rounds(stated: dict[str, Any], rounds: int) -> None:
+    bounds = [[0.0, float(i)] for i in range(1, 12)]
+    study, each = six_islands(4898, n_components=11, standardize=True, bounds=bounds, **stated)
+    assert forecast(study, Circumstances(11, each))[0].rounds == rounds

@@ -15,11 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from tests.support.examples import sfpca_standardised, sfpca_standardised_scores
 from tests.support.sfpca_runs import encrypted, simulated
 
+import atoll
 from atoll.data.island import Island
 from atoll.errors import ParameterError, StudyError
 from atoll.protocols.pca.sfpca import parameters, ranges
 from atoll.protocols.pca.sfpca.disclosure import learns
 from atoll.protocols.pca.sfpca.planner import Counted
+from atoll.protocols.pca.sfpca.recipes import correlation
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import DATA_FRACTION, Found, Inputs, direct
 from atoll.protocols.pca.sfpca.recipes.moments import exact_moments, on_grid
@@ -79,12 +81,14 @@ def run(X: np.ndarray, k: int, recipe: str, parties: int = 3) -> tuple[Found, np
     return (*asyncio.run(whole()), machine)
 
 
-def roots(v: list[Fraction]) -> tuple[list[Fraction], list[Fraction]]:
+def roots(
+    v: list[Fraction], name: str = entrywise.LONG_ROOTS, rounds: int = 28
+) -> tuple[list[Fraction], list[Fraction]]:
     machine, fraction = simulated(4), 140
     values = np.array([[round(x * 2**fraction)] for x in v], dtype=object)
     column = machine.private(None, values, (len(v), 1), fraction, 1)
-    made = asyncio.run(entrywise.inverse_roots(machine, column))
-    assert machine.rounds == 28
+    made = asyncio.run(entrywise.inverse_roots(machine, column, name))
+    assert machine.rounds == rounds
     found, squares = (([Fraction(int(x), 2**one.fraction) for x in one.share[:, 0]]) for one in made)
     return found, squares
 
@@ -106,7 +110,22 @@ def test_inverse_roots_are_exact_in_their_range_and_bounded_below_it() -> None:
     assert lengths[6] < 0.1  # 2^-50: seen to fall short
 
 
-@pytest.mark.parametrize("name", ["fast", "default"])
+@pytest.mark.parametrize(("name", "rounds", "least"), [("narrow", 18, -20.62), ("narrower", 13, -11.22)])
+def test_short_schedules_are_as_exact_in_a_narrower_range(name: str, rounds: int, least: float) -> None:
+    v = [Fraction(2.0**e) for e in np.linspace(least, 0, 60)]
+    found, squares = roots(v, name, rounds)
+    assert max(abs(x * d * d - 1) for x, d in zip(v, found, strict=True)) < Fraction(1, 2**78)
+    assert max(abs(x - 1) for x in squares) < Fraction(1, 2**78)
+    _, squares = roots([Fraction(2.0**e) for e in np.linspace(least - 30, least - 1, 60)], name, rounds)
+    assert max(squares) < 1 - Fraction(1, 2**40)  # seen to fall short
+
+
+def test_the_schedule_follows_from_what_the_study_states() -> None:
+    stated = {None: "fast", 1e-3: "fast", 1 / 600: "narrow", 0.03: "narrow", 0.05: "narrower"}
+    assert {least: correlation.roots_for(least) for least in stated} == stated
+
+
+@pytest.mark.parametrize("name", ["fast", "default", *entrywise.SHORT_ROOTS])
 def test_every_polynomial_keeps_its_bounds_on_the_whole_range(name: str) -> None:
     # What the masks rely on, for any variance in [0, 1] and any pair of entries.
     M = np.concatenate([[0.0], 2.0 ** np.linspace(-90, 0, 20001), np.linspace(0.001, 1, 20001)])
@@ -120,6 +139,7 @@ def test_every_polynomial_keeps_its_bounds_on_the_whole_range(name: str) -> None
         assert M.max() <= 1 + 1e-6
         grown *= float(A.max())
     assert grown < 2 ** entrywise.root_bits(name)
+    assert entrywise.root_bits(name) <= entrywise.ROOT_BITS or name == "default"
     assert entrywise.root_bits("fast") == entrywise.ROOT_BITS
 
 
@@ -149,6 +169,43 @@ def test_what_is_opened_does_not_depend_on_the_variances(recipe: str) -> None:
     assert abs(float(first[2].openings[0][0, 0]) - 6) < 2.0**-40
     spectra = [run_[0].values for run_ in (first, second)]
     np.testing.assert_allclose(*spectra, rtol=0, atol=1e-12 if recipe == "direct" else 1e-5)
+
+
+@pytest.mark.parametrize(("least", "rounds"), [(None, 140), (1 / 600, 100), (0.05, 80)])
+def test_a_stated_least_deviation_takes_fewer_rounds_to_the_same_components(
+    least: float | None, rounds: int
+) -> None:
+    exact = PCA(13).fit(StandardScaler().fit_transform(WINE))
+    bounds = list(zip(WINE.min(axis=0), WINE.max(axis=0), strict=True))
+    pca = atoll.PCA(
+        13,
+        protocol="sfpca",
+        standardize=True,
+        bounds=bounds,
+        least_deviation=least,
+        digits="full",
+        accept_determined=True,
+    ).fit(np.array_split(WINE, 3))
+    assert np.abs(np.sum(pca.components_ * exact.components_, axis=1)).min() > 1 - 1e-12
+    np.testing.assert_allclose(pca.explained_variance_, exact.explained_variance_, rtol=1e-9)
+    assert rounds <= pca.transcript_.rounds < rounds + 20
+
+
+def test_a_column_that_varies_less_than_stated_is_refused() -> None:
+    X = WINE.copy()
+    X[:, 4] = 1000 + X[:, 4]
+    pca = atoll.PCA(2, protocol="sfpca", standardize=True, least_deviation=0.05)
+    with pytest.raises(ParameterError, match="less than the study's least_deviation says"):
+        pca.fit(np.array_split(X, 2))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"least_deviation": 0.0}, {"least_deviation": 1.5}, {"standardize": False}]
+)
+def test_a_least_deviation_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    pca = atoll.PCA(2, protocol="sfpca", **{"standardize": True, "least_deviation": 0.1, **wrong})
+    with pytest.raises(StudyError, match="between 0 and 1, for standardize"):
+        pca.fit(np.array_split(WINE, 2))
 
 
 @pytest.mark.parametrize("spread", [1e-7, 1e-9, 1e-12])
@@ -223,5 +280,12 @@ def test_the_disclosure_says_what_standardising_opens() -> None:
     ):
         assert words in said
     assert "total variance and, with the offset" not in said
+    assert "where a column varies too little to be standardised, how little; the run then ends" in said
+    study = sfpca_standardised().study
+    stated = structs.replace(study, parameters={**study.parameters, "least_deviation": 0.05})
+    said = " ".join(d.learns for d in learns(stated))
+    assert (
+        "where a column varies by less than 0.05 of its largest value (least_deviation), how little" in said
+    )
     scores = " ".join(d.learns for d in learns(sfpca_standardised_scores().study))
     assert "where k(k+1)/2 reaches the number of columns" in scores

@@ -192,8 +192,10 @@ def _openings(role: str, p: SFPCAParameters) -> list[Disclosure]:
         Disclosure(role, spectrum_words(p) + exact, kinds, (*VARIANCES, "certificate")),
     ]
     if p.standardize and p.epsilon is None:
-        short = "where a column varies too little to be standardised, how little; the run then ends"
-        said.append(Disclosure(role, short, kinds))
+        least = "too little to be standardised"
+        if p.least_deviation is not None:
+            least = f"by less than {p.least_deviation:g} of its largest value (least_deviation)"
+        said.append(Disclosure(role, f"where a column varies {least}, how little; the run then ends", kinds))
     if p.retries:
         said.append(
             Disclosure(

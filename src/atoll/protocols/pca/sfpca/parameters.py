@@ -58,12 +58,14 @@ class StudyLinks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SFPCAParameters(PrivateParameters, frozen=True):
     """``n_components``: a number, or none for all; ``bounds``: what no value exceeds: one number, or
     (low, high) for each column; ``retry``: whether a refused result may be computed once more;
-    ``standardize``: divide columns by their joint standard deviations, which nobody learns; ``digits``:
-    bits of components, offset and scores that are released, or "full"; ``accept_determined``: release
-    what says the second moments (:mod:`digits`); ``spectrum``: "ritz" forbids recipes that open all
-    eigenvalues; ``links``: between the parties; ``direct_up_to``: columns up to which "auto" takes direct,
-    which the planner fills in from the links (:mod:`settled`) before anybody approves the study; ``eigen``:
-    "encrypted" opens no spectrum and no total variance, only whether the result holds.
+    ``standardize``: divide columns by their joint standard deviations, which nobody learns;
+    ``least_deviation``: what these are at least, as a part of what no value of the column exceeds;
+    ``digits``: bits of components, offset and scores that are released, or "full";
+    ``accept_determined``: release what says the second moments (:mod:`digits`); ``spectrum``: "ritz"
+    forbids recipes that open all eigenvalues; ``links``: between the parties; ``direct_up_to``: columns up to
+    which "auto" takes direct, which the planner fills in from the links (:mod:`settled`) before anybody
+    approves the study; ``eigen``: "encrypted" opens no spectrum and no total variance, only whether the
+    result holds.
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
     the length at which rows are cut, may be given in place of ``bounds`` or beside them. Numbers of
@@ -76,6 +78,7 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     recipe: str = "auto"
     retry: bool = True
     standardize: bool = False
+    least_deviation: float | None = None
     bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
     columns: tuple[str, ...] | None = None
     digits: int | Literal["full"] | None = None
@@ -255,6 +258,12 @@ def check(study: Study) -> None:
             "confirm a guess of the covariance",
             hint='recipe = "auto"',
             path=("parameters", "recipe"),
+        )
+    if p.least_deviation is not None and not (p.standardize and 0 < p.least_deviation < 1):
+        raise StudyError(
+            "least_deviation is a part of a column's range, between 0 and 1, for standardize = true",
+            hint="0.05, say, where no column's deviation is below a twentieth of its largest value",
+            path=("parameters", "least_deviation"),
         )
     if p.standardize:
         _check_standardised(study)

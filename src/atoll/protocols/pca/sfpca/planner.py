@@ -29,6 +29,7 @@ from atoll.protocols.pca.sfpca.parameters import (
 from atoll.protocols.pca.sfpca.private import Noisy
 from atoll.protocols.pca.sfpca.ranges import LEVELS, declared
 from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
+from atoll.protocols.pca.sfpca.recipes.correlation import roots_for
 from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs
 from atoll.protocols.pca.sfpca.recipes.rows import prefers_rows
@@ -131,6 +132,7 @@ def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> In
         return Inputs(rows[0], d, machine.providers, "nobody", None, None, split=split)
     p = study.read_parameters(SFPCAParameters)
     inputs = Inputs(sum(rows), d, machine.providers, "nobody", None, None, rows, standardize=p.standardize)
+    inputs = inputs._replace(roots=roots_for(p.least_deviation))
     return inputs._replace(most_variance=_most_variance(p, d))
 
 

@@ -53,6 +53,7 @@ from atoll.protocols.pca.sfpca.planner import expect
 from atoll.protocols.pca.sfpca.prepared import OwnSums, Public, own_sums, split_of
 from atoll.protocols.pca.sfpca.private import Prepared
 from atoll.protocols.pca.sfpca.ranges import LEVELS, Declared, Range
+from atoll.protocols.pca.sfpca.recipes.correlation import roots_for
 from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs
 from atoll.protocols.pca.sfpca.releases import (
     AnyMachine,
@@ -284,7 +285,7 @@ async def _find(
         moments, split = None if sums is None else sums.moments, split_of(study, net.me, public, sums)
         inputs = Inputs(
             public.n, m, names, str(net.me), moments, seed, public.rows, split, standardize=p.standardize
-        )
+        )._replace(roots=roots_for(p.least_deviation))
         if bounds is not None and p.hides_spectrum:
             inputs = inputs._replace(most_variance=bounds.most_variance())
         try:
@@ -331,7 +332,7 @@ PROTOCOL = Protocol(
     forecast=forecast,
     check=_check,
     settle=settle,
-    version=3,
+    version=4,
     privacy=private.terms,
     determines=digits.determines,
     timed=timed,

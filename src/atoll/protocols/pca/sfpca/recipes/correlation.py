@@ -13,6 +13,10 @@ A column without variance has a row of zeros in R. The trace of R is so the numb
 the total variance, an output. A column that varies so little that d_j falls short (a standard deviation
 below about 1/400,000 of its range) leaves the trace short of a whole number, and the run is refused; one
 below 2e-13 cannot be told from a constant, in doubles neither, and counts as one.
+
+A study may state ``least_deviation``: every column that is not constant varies at least so much. Fewer
+polynomials then do; they fall short of one below it as the others do below 1/400,000, and the run is refused.
+What varies some millions of times less than that counts as constant.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ from typing import NamedTuple
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.secret_matrices.entrywise import ROOT_BITS, inverse_roots
+from atoll.secret_matrices.entrywise import LONG_ROOTS, ROOT_BITS, SHORT_ROOTS, inverse_roots
 from atoll.secret_matrices.machine import Machine, Shared
+from atoll.secret_matrices.polynomials import schedule
 
 _MATRIX_FRACTION = 120
 _SCATTER_FRACTION = 144
@@ -48,16 +53,28 @@ class Standardised(NamedTuple):
     """The columns' sums, in units of S^(1/2)."""
 
 
-async def standardised(machine: Machine, variances: Shared, u: Shared) -> Standardised:
+def roots_for(least_deviation: float | None) -> str:
+    """The shortest schedule of :func:`inverse_roots` for columns that vary at least so much.
+
+    Units are powers of two, up to twice what no value of a column exceeds.
+    """
+    least = (least_deviation or 0.0) / 2
+    fitting = (name for name in SHORT_ROOTS if least >= 2 ** schedule(name).range_log2)
+    return next(fitting, LONG_ROOTS)
+
+
+async def standardised(
+    machine: Machine, variances: Shared, u: Shared, roots: str = LONG_ROOTS
+) -> Standardised:
     """D from the diagonal of the scatter matrix S of columns in [-1, 1]; opens how many columns vary."""
     m = variances.shape[0]
-    D, squares = await inverse_roots(machine, variances)
+    D, squares = await inverse_roots(machine, variances, roots)
     D = replace(machine.combine([(1.0, D)], fraction=_ROOT_FRACTION, bits=ROOT_BITS), bits=ROOT_BITS)
     # The diagonal of R is S_jj d_j^2, which the roots come with.
     trace = machine.times_public(np.ones((1, m)), squares, fraction=squares.fraction, bits=halvings(m) + 1)
     smudge = squares.fraction - _TRACE_BITS - machine.n_providers.bit_length()
     opened = await machine.opened(trace, smudge_bits=smudge)
-    return Standardised(_varying(float(opened[0, 0])), D, u)
+    return Standardised(_varying(float(opened[0, 0]), roots), D, u)
 
 
 async def correlations(machine: Machine, S: Shared, D: Shared) -> Shared:
@@ -78,14 +95,19 @@ def halvings(m: int) -> int:
     return ceil(log2(m))
 
 
-def _varying(trace: float) -> int:
+def _varying(trace: float, roots: str) -> int:
     whole = round(trace)
-    if abs(trace - whole) > _WHOLE:
+    if abs(trace - whole) <= _WHOLE:
+        return whole
+    if roots != LONG_ROOTS:
         raise ParameterError(
-            "a column varies by less than 1/400,000 of its range, too little to standardise it",
-            hint="give bounds that fit every column, or subtract a public number from those far from zero",
+            "a column varies less than the study's least_deviation says",
+            hint="leave least_deviation out, or make it smaller",
         )
-    return whole
+    raise ParameterError(
+        "a column varies by less than 1/400,000 of its range, too little to standardise it",
+        hint="give bounds that fit every column, or subtract a public number from those far from zero",
+    )
 
 
 async def projection(machine: Machine, W: Shared, table: Standardised) -> tuple[Shared, Shared]:

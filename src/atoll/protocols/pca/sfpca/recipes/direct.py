@@ -23,6 +23,7 @@ from atoll.protocols.pca.sfpca.recipes.correlation import (
 from atoll.protocols.pca.sfpca.recipes.moments import Moments, check_moments
 from atoll.randomness import derive
 from atoll.secret_matrices.coefficients import COEFFICIENT_BITS
+from atoll.secret_matrices.entrywise import LONG_ROOTS
 from atoll.secret_matrices.machine import Beside, Floats, Job, Machine, Rounds, Shared
 from atoll.secret_matrices.rotations import rotation
 
@@ -68,6 +69,8 @@ class Inputs(NamedTuple):
 
     most_variance: float = 0.0
     """What the total variance cannot exceed, given the study's bounds; 0 where it is opened."""
+    roots: str = LONG_ROOTS
+    """The schedule that turns variances into inverse deviations."""
 
     @property
     def mine(self) -> tuple[str, ...]:
@@ -95,7 +98,7 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
         u = column_sums(machine, inputs, ROTATION_FRACTION - COEFFICIENT_BITS)
         mean: Shared | None = at_fraction(machine, u, ROTATION_FRACTION, bits=1)
     else:
-        table = await standardised(machine, machine.diagonal(S), column_sums(machine, inputs))
+        table = await standardised(machine, machine.diagonal(S), column_sums(machine, inputs), inputs.roots)
         S, unit, mean = await correlations(machine, S, table.D), 2.0 ** halvings(inputs.columns), None
         total = table.varying / unit
     check_variance(total)

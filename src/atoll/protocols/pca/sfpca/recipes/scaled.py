@@ -78,7 +78,7 @@ async def scaled_covariance(machine: Machine, inputs: Inputs, policy: Policy) ->
     """From every party's Gram matrix; opens how many columns vary."""
     check_moments(inputs.moments, DATA_FRACTION)
     u = column_sums(machine, inputs)
-    table = await standardised(machine, await _variances(machine, inputs, u), u)
+    table = await standardised(machine, await _variances(machine, inputs, u), u, inputs.roots)
     check_variance(table.varying)
     scale = table.varying * HEADROOM
     less = floor(log2(table.varying) / 2)

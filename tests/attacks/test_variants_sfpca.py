@@ -337,7 +337,10 @@ def test_two_providers_key_parts_exchanged_are_refused(monkeypatch: pytest.Monke
     """Their sum is the same: the keys of groups are not."""
 
     def change(address: Address, message: Any) -> Any:
-        return mm.OthersKeyParts(message.parts[::-1]) if isinstance(message, mm.OthersKeyParts) else message
+        if not isinstance(message, mm.AllKeyParts):
+            return message
+        parts = np.frombuffer(message.body, np.uint8).reshape(3, -1)
+        return mm.AllKeyParts(memoryview(parts[[0, 2, 1]].tobytes()))
 
     error, tap = run(change, monkeypatch)
     assert isinstance(error, MessageError)

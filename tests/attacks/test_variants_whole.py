@@ -82,7 +82,7 @@ def next_word(values: Any) -> np.ndarray:
 
 LIES: dict[type[Message], Callable[[Any], Any]] = {
     mm.SessionSeed: lambda x: mm.SessionSeed((*x.seeds[:-1], flipped(x.seeds[-1]))),
-    mm.OthersKeyParts: lambda x: mm.OthersKeyParts((tuple(map(flipped, x.parts[0])), *x.parts[1:])),
+    mm.AllKeyParts: lambda x: structs.replace(x, body=flipped(x.body)),
     mm.EncryptedMatrix: lambda x: structs.replace(x, body=flipped(x.body)),
     mm.SecondHalves: lambda x: structs.replace(x, body=flipped(x.body)),
     mm.MaskedTotal: lambda x: structs.replace(x, body=flipped(x.body)),
@@ -112,7 +112,7 @@ def test_the_last_message_of_every_kind_is_checked_before_an_output_leaves(
         fit(form)
     sent = Counter(to_providers)
     last_first = list(dict.fromkeys(kind for kind, _ in reversed(to_providers) if kind in LIES))
-    assert {mm.SessionSeed, mm.OthersKeyParts, mm.EncryptedMatrix, mm.SecondHalves, mm.MaskedTotal} <= set(
+    assert {mm.SessionSeed, mm.AllKeyParts, mm.EncryptedMatrix, mm.SecondHalves, mm.MaskedTotal} <= set(
         last_first
     )
     for kind in last_first[:2] if form in LONG else last_first:

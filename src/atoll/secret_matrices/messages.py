@@ -28,10 +28,13 @@ class KeyParts(Message, frozen=True):
     parts: tuple[bytes, ...]
 
 
-class OthersKeyParts(Message, frozen=True):
-    """Coordinator -> provider: the parts of all others, in the study's order."""
+class AllKeyParts(Message, frozen=True):
+    """Coordinator -> provider: everybody's parts, in the study's order, one after another.
 
-    parts: tuple[tuple[bytes, ...], ...]
+    The same bytes for all: where many roles share a memory, they share these.
+    """
+
+    body: memoryview
 
 
 class EncryptedShare(Message, frozen=True):
@@ -109,7 +112,7 @@ MESSAGES = (
     SeedPart,
     SessionSeed,
     KeyParts,
-    OthersKeyParts,
+    AllKeyParts,
     EncryptedShare,
     EncryptedMatrix,
     ProductPart,

@@ -151,7 +151,7 @@ class Counted(Machine):
         self.costing.keys()
         self.compared(2 * _SEED + TOPIC)
         self.gathered(keys)
-        self.broadcast(keys * (self.n_providers - 1))
+        self.broadcast(keys * self.n_providers)
 
     def private(
         self,

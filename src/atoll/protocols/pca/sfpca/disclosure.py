@@ -95,7 +95,7 @@ def set_up() -> list[Disclosure]:
             hidden,
             (
                 machine.SessionSeed,
-                machine.OthersKeyParts,
+                machine.AllKeyParts,
                 machine.EncryptedMatrix,
                 machine.SecondHalves,
                 machine.MaskedTotal,

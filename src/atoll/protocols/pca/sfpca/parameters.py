@@ -33,7 +33,7 @@ MAX_DIRECT = 256
 """Columns beyond which secret rotations of the whole covariance take minutes."""
 MAX_STANDARDISED = 1024
 """Columns beyond which secret standard deviations take gigabytes of messages."""
-MAX_PROVIDERS = 50
+MAX_PROVIDERS = 256
 
 
 class StudyLinks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -90,6 +90,7 @@ class Coordinator(RoleMachine):
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
         step = self.next_step()
         arrived = await self.net.gather(messages.OpenedShare, self.providers)
+        self.has_opened = True
         words = added_up([share_words(arrived[p], step, x) for p in self.providers])
         await self.net.broadcast(self.providers, messages.OpenedMatrix(step, words))
         return floats(words, x.fraction)

@@ -334,6 +334,7 @@ class Provider(RoleMachine):
         assert share is not None
         if smudge_bits:
             share = go.smudge(share, smudge_bits, self._seed("smudging", step), digest_of(self.session, step))
+        self.has_opened = True
         await self._send(OpenedShare(step, share))
         opened = await self.net.receive(OpenedMatrix, self.coordinator)
         check_step(opened.step, step)

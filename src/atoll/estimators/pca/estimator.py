@@ -97,6 +97,10 @@ class PCA(Islands, Model):
     bounds : number, (low, high), one such pair for each column, or a mapping from columns to pairs
         SF-PCA: the public range of the data. Without it, the power of two that no value exceeds is opened.
         With epsilon, rows outside the ball around this box are cut to it.
+    threshold : int, optional
+        SF-PCA: how many islands are enough to release components (or to use them later, with
+        release="encrypted") once all products are done; as many together can open these outputs for
+        themselves. None: all islands are needed, to the end.
     digits : int or "full", optional
         SF-PCA: bits of components, offset and scores that are released (26); noise covers what is finer.
     accept_determined : bool
@@ -202,6 +206,7 @@ class PCA(Islands, Model):
         key: str = "collective",
         bounds: Any = None,
         mix: Any = None,
+        threshold: int | None = None,
         digits: int | str | None = None,
         accept_determined: bool = False,
         between_means: bool = False,
@@ -229,7 +234,7 @@ class PCA(Islands, Model):
         self.release = release
         self.key, self.bounds = key, bounds
         self.mix = mix
-        self.digits = digits
+        self.digits, self.threshold = digits, threshold
         self.accept_determined, self.between_means = accept_determined, between_means
         self.columns, self.label, self.whiten = columns, label, whiten
         self.categorical, self.levels, self.missing, self.flat = categorical, levels, missing, flat

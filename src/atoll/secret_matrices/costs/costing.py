@@ -247,6 +247,11 @@ class Costing:
         """Every provider adds noise before an opening."""
         self.effort.provider(entries * self.rates.python.smudge)
 
+    def deal(self, numbers: int, threshold: int) -> None:
+        """Everybody evaluates polynomials for everybody, in Python integers."""
+        p = self.rates.python
+        self.effort.provider(numbers * threshold * self.n_providers * p.times_public)
+
     def added_up(self, entries: int, shares: int, *, at_provider: bool) -> None:
         """Shares of an opening become numbers."""
         p = self.rates.python

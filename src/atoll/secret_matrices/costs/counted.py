@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from atoll.crypto import products as go
+from atoll.crypto.shamir import SHARE_BYTES
 from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Allocation, Costing
 from atoll.secret_matrices.costs.rates import shipped
@@ -27,6 +29,8 @@ from atoll.secret_matrices.machine import (
 from atoll.secret_matrices.widths import Widths, rings_for, widths_for
 
 _FRAME = 40
+_POINT = 150
+"""Bytes of a share of a dealt output, beside its numbers and everybody's commitments."""
 """Bytes of a message beside its body."""
 TOPIC = 100
 """Of what names a comparison, and its digest."""
@@ -368,9 +372,23 @@ class Counted(Machine):
         self._tell_all()
         return values
 
+    async def dealt(self, matrices: Sequence[Shared], threshold: int) -> list[Shared]:
+        self.check(last=True)
+        for x in matrices:
+            self._needed(x)
+        numbers = sum(x.shape[0] * x.shape[1] for x in matrices)
+        self.costing.deal(numbers, threshold)
+        self.compared(SHARE_BYTES * numbers)
+        self.compared(32 * len(matrices) + TOPIC)
+        return [replace(x, dealt=threshold) for x in matrices]
+
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        self._before_opening(x, last=True)
-        size = 8 * x.share * x.shape[0] * x.shape[1] + _FRAME
+        if x.dealt is None:
+            self._before_opening(x, last=True)
+        numbers = x.shape[0] * x.shape[1]
+        size = 8 * x.share * numbers + _FRAME
+        if x.dealt is not None:  # with everybody's commitments
+            size = SHARE_BYTES * numbers + 32 * self.n_providers + _POINT
         to = [name for name in self.providers if name in receivers]
         outside = len(receivers) - len(to)
         self.messages += (outside + len(to)) * self.n_providers - len(to)

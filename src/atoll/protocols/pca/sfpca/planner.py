@@ -106,6 +106,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     _count_draws(machine, recipe, k, d)
     inputs = _inputs(study, machine, d, tuple(rows))
     found = at_once(steps.find(machine, inputs, k, recipe, noisy))
+    found = at_once(steps.deal(machine, found, p.threshold))
     return CountedRun(machine, _count_outputs(study, machine, found, shape))
 
 

@@ -202,9 +202,21 @@ def test_who_gave_up_a_dealer_has_no_share_even_if_the_dealer_comes_back() -> No
     inbox = sooner(list(tap.inboxes[me]), gone, mm.DealtShare, shares.decoder)
     protocol = protocol_of("sfpca")
     _, sent = replay(protocol, example.study, me, example.own["island-3"], tap.records[me].drawn, inbox)
-    kinds = [type(shares.decoder.decode(data)) for _, data in sent]
-    assert mm.DealtShare in kinds
-    assert mm.ReleasedPoint not in kinds
+    messages = [shares.decoder.decode(data) for _, data in sent]
+    points = [m for m in messages if isinstance(m, mm.ReleasedPoint)]
+    assert len(points) == 2 * PARTIES  # of two outputs, to all others: that it has none
+    assert not any(m.body for m in points)
+
+
+def test_nobody_waits_for_the_share_of_who_has_none() -> None:
+    """One stops when all but one have its part, another one later: the third share is that of nobody left."""
+    crash = {
+        "island-4": first(mm.DealtShare, "island-4") + 3,
+        "island-2": first(mm.ReleasedPoint, "island-2"),
+    }
+    _, error, _ = stopped(five(), crash)
+    assert isinstance(error, PartyLeft)
+    assert "2 shares of an output came, 3 are needed" in str(error)
 
 
 def test_nobody_is_told_who_is_left() -> None:

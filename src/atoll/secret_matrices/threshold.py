@@ -10,7 +10,8 @@ Symbols: t -> threshold, x_i -> point (a member's place, from 1), f -> a polynom
 value at zero is a number of the output: the sum of one of every provider's.
 
 1. Deal. Everybody sends everybody its polynomials' values at the receiver's point. All of them are needed: a
-   member that has not heard from all has no share. Fewer than t members' shares do not depend on the output.
+   member that has not heard from all has no share, and says so. Fewer than t members' shares do not depend on
+   the output.
 2. Commit. Members tell each other a hash of their shares. Who has left by now is missed no more, as long as
    t have committed.
 3. Release. Everybody sends a receiver its share, which opens the hash, and the hashes that it was told. The
@@ -69,10 +70,13 @@ class Held:
         return f"Held(point {self.point}, {self.threshold} are enough)"
 
     def message(self, x: Shared) -> ReleasedPoint | None:
-        """What it sends to a receiver: the same whenever, and to whom, it is sent."""
-        if self.values is None:
+        """What it sends to a receiver: the same whenever, and to whom, it is sent; None if it is no member.
+
+        A member without a share says so, by a message without numbers: nobody waits for it in vain.
+        """
+        if not self.point:
             return None
-        body = shamir.numbers_to_bytes(self.values)
+        body = b"" if self.values is None else shamir.numbers_to_bytes(self.values)
         commitments = b"".join(one or bytes(32) for one in self.commitments)
         return ReleasedPoint(
             self.which, self.point, *x.shape, x.fraction, self.nonce, commitments, memoryview(body)
@@ -179,6 +183,7 @@ async def collected(
     messages = {str(address): message for address, message in arrived.items()}
     if own is not None:
         messages[str(net.me)] = own
+    messages = {name: message for name, message in messages.items() if message.body}
     if len(messages) < threshold:
         raise PartyLeft(
             f"{len(messages)} shares of an output came, {threshold} are needed",

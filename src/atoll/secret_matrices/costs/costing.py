@@ -67,6 +67,8 @@ class Costing:
         self.n_providers = len(effort.providers)
         self.memories = [Memory() for _ in range(self.n_providers)]
         self.coordinator_memory = Memory()
+        self.key_parts = 0
+        """Bytes of everybody's key parts: every provider keeps them, in one process all keep the same."""
 
     def _ring(self, ring: Ring) -> RingRates:
         return self.rates.rings[ring.name]
@@ -167,6 +169,10 @@ class Costing:
         seconds = entries * (p.to_integers + p.from_integers)
         self.effort.provider(seconds, alone=True, who=who)
 
+    def public_key(self, ring: Ring, who: Sequence[int]) -> list[Allocation]:
+        """A group's key, at those who re-randomise with it."""
+        return self._those(0.0, 1, who, words_size(ring, 2))
+
     def _those(self, seconds: float, width: float, who: Sequence[int], size: int = 0) -> list[Allocation]:
         if len(who):
             self.effort.provider(seconds, width=width, who=who)
@@ -264,8 +270,9 @@ class Costing:
 
     # ---- before the recipe ----
 
-    def keys(self) -> None:
-        """Key parts, and the collective keys."""
+    def keys(self, size: int) -> None:
+        """Key parts of so many bytes each, and the collective keys."""
+        self.key_parts = size * self.n_providers
         self.effort.provider(self.rates.python.keys, alone=False)
         self.effort.coordinator(self.rates.python.keys / 2)
 

@@ -63,6 +63,7 @@ class Counted(Machine):
         self._settled: list[tuple[str, int]] = []
         self._pending: list[tuple[str, int]] = []
         self._news = False
+        self._keys: dict[tuple[Any, Group], list[Allocation]] = {}
         self.deepest = 0
         """The longest chain of messages that ends at any receiver of an output."""
         # The longest chain of messages that ends at the coordinator, and at each provider.
@@ -152,7 +153,7 @@ class Counted(Machine):
         keys = sum(rings_for(one)[-1].poly_size for one in precisions)
         self.gathered(_SEED)
         self.broadcast((_SEED + 2) * self.n_providers)
-        self.costing.keys()
+        self.costing.keys(keys)
         self.compared(2 * _SEED + TOPIC)
         self.gathered(keys)
         self.broadcast(keys * self.n_providers)
@@ -260,6 +261,8 @@ class Counted(Machine):
             self._needed(plain)
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
         senders = self._senders(job)
+        if (ring, group) not in self._keys:
+            self._keys[ring, group] = self.costing.public_key(ring, self._indices(senders))
         self.costing.randomise(widths, self._indices(senders))
         size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
         self._account(size, senders)

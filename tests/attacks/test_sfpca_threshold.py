@@ -21,7 +21,7 @@ from atoll.codec import Decoder, Message
 from atoll.crypto import products as go
 from atoll.crypto import shamir
 from atoll.data.island import as_islands
-from atoll.errors import AtollError, MessageError, PartyLeft
+from atoll.errors import AtollError, MessageError, PartyLeft, RunError
 from atoll.estimators.base import parties
 from atoll.estimators.encrypted_model import EncryptedModel
 from atoll.network import Compared
@@ -29,6 +29,7 @@ from atoll.protocols import protocol_of
 from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
 from atoll.protocols.pca.sfpca.later import LaterParameters, own_share
+from atoll.protocols.pca.sfpca.messages import Finished
 from atoll.runtime.inbox import Event, Left
 from atoll.runtime.local.engine import LocalEngine
 from atoll.runtime.local.faults import Faults
@@ -230,6 +231,24 @@ def test_nobody_is_told_who_is_left() -> None:
         assert "coordinator" not in senders[kinds.index(mm.DealtShare) :]
 
 
+def test_the_coordinator_stays_until_nobody_waits_any_more() -> None:
+    """Between machines it says who has left: if it ended first, a lost member would be waited for for ever."""
+    example, (_, shares) = five(), whole()
+    tap, me = tapped(example), Address("coordinator", "coordinator")
+    for waiting in (provider("island-3"), Address("consumer", "consumer")):
+        inbox = [
+            event
+            for event in tap.inboxes[me]
+            if event.sender != waiting
+            or isinstance(event, Left)
+            or not isinstance(shares.decoder.decode(event.data), Finished)
+        ]
+        assert len(inbox) == len(tap.inboxes[me]) - 1
+        with pytest.raises(RunError, match="ends before Finished"):
+            resumed(example, tap, me, Own(), inbox)
+        resumed(example, tap, me, Own(), [*inbox, Left(waiting)])
+
+
 # ---- lies ----
 
 
@@ -322,6 +341,8 @@ def test_a_threshold_opens_the_components_and_one_fewer_has_nothing() -> None:
     made = shamir.joined(three, ENOUGH) / 2.0 ** share("island-0").components_fraction
     assert np.abs(np.array(made, float).reshape(true.shape) - true).max() < 2**-40
     two = {point: held[point] for point in (1, 3)}
+    line = shamir.centred(shamir._sum_at(two, [1, 3], 0))  # what fewer would have, had they been enough
+    assert min(abs(a - b) for a, b in zip(line, shamir.joined(three, ENOUGH), strict=True)) >> 400
     for guess in (shamir.joined(three, ENOUGH), 0 * held[1]):  # the truth, and anything else: both fit
         completed = shamir._sum_at({0: guess % shamir.PRIME, **two}, [0, 1, 3], 4)
         assert (shamir.joined({**two, 4: completed}, ENOUGH) == guess).all()

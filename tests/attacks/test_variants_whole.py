@@ -53,6 +53,10 @@ FORMS: dict[str, tuple[dict[str, Any], Callable[[], dict[str, np.ndarray]]]] = {
         {"epsilon": 5.0, "delta": 1e-5, "row_norm": 20.0},
         lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
     ),
+    "threshold": (
+        {"threshold": 2, "bounds": 64.0},
+        lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
+    ),
     "strict": (
         {"recipe": "strict", "bounds": 64.0},
         lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
@@ -137,7 +141,7 @@ def told_last(kind: type, whom: Address, times: int, form: str, monkeypatch: pyt
         with pytest.raises(AtollError):
             fit(form)
     assert seen[kind] == times
-    return seen[mm.ReleasedShare]
+    return seen[mm.ReleasedShare] + seen[mm.DealtShare] + seen[mm.ReleasedPoint]
 
 
 async def two_openings(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:

@@ -141,11 +141,11 @@ async def _commit(machine: LocalMachine, step: int, held: Sequence[Held]) -> lis
     staying = [member for member, note in told.items() if note]
     threshold = held[0].threshold
     if len(staying) < threshold:
-        raise PartyLeft(
+        words = (
             f"{len(staying)} of {len(machine.providers)} providers have a share of the outputs, "
-            f"{threshold} are needed: others left while shares were dealt",
-            hint="no output was sent; start a new run",
+            f"{threshold} are needed: others left while shares were dealt"
         )
+        raise _left(words, "no output was sent; start a new run", absent)
     notes = [told.get(member, b"") for member in machine.providers]
     return [tuple(note[32 * i : 32 * i + 32] for note in notes) for i in range(len(held))]
 
@@ -185,11 +185,18 @@ async def collected(
         messages[str(net.me)] = own
     messages = {name: message for name, message in messages.items() if message.body}
     if len(messages) < threshold:
-        raise PartyLeft(
+        raise _left(
             f"{len(messages)} shares of an output came, {threshold} are needed",
-            hint="more providers left than the study allows; others may have the output",
+            "more providers left than the study allows; others may have the output",
+            absent,
         )
     return await net.compute(_opened, messages, threshold)
+
+
+def _left(words: str, hint: str, absent: set[Address]) -> PartyLeft:
+    error = PartyLeft(words, hint=hint)
+    error.missing = tuple(sorted(address.party for address in absent))
+    return error
 
 
 def _opened(messages: Mapping[str, ReleasedPoint], threshold: int) -> Floats:

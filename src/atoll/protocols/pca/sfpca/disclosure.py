@@ -301,7 +301,11 @@ def _dealt(p: SFPCAParameters) -> list[Disclosure]:
         f"a share of components and offset, random by itself: any {p.threshold} providers who put theirs "
         "together have both, whomever they are released to; everything else still takes all of them"
     )
-    return [Disclosure(PROVIDER, words, (machine.DealtShare, Compared))]
+    done = "who waits for no share any more"
+    return [
+        Disclosure(PROVIDER, words, (machine.DealtShare, Compared)),
+        Disclosure(COORDINATOR, done, (messages.Finished,)),
+    ]
 
 
 def _kept(study: Study) -> list[Disclosure]:

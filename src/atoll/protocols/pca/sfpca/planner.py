@@ -206,6 +206,10 @@ def _count_outputs(study: Study, machine: Counted, found: Any, shape: Shape) -> 
     at_once(steps.release(machine, found, receivers))
     at_once(_count_scores(study, machine, found, shape))
     machine.check(last=True)
+    if study.read_parameters(SFPCAParameters).threshold is not None:
+        machine.gathered(1)
+        machine.messages += len(consumers)
+        machine.coordinator_depth = max(machine.coordinator_depth, machine.deepest + bool(consumers))
     return max(machine.deepest, machine.depth)
 
 

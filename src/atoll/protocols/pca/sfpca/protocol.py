@@ -39,7 +39,14 @@ from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Varian
 from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema, steps
 from atoll.protocols.pca.sfpca.disclosure import learns, protection
 from atoll.protocols.pca.sfpca.forecast import forecast
-from atoll.protocols.pca.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
+from atoll.protocols.pca.sfpca.messages import (
+    Certified,
+    DataRange,
+    Finished,
+    Names,
+    RowCount,
+    RowCounts,
+)
 from atoll.protocols.pca.sfpca.parameters import (
     COORDINATOR,
     VERTICAL,
@@ -156,6 +163,7 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
             known["scores"] = {island.name: await net.compute(project, X, known)}
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
     await machine.check(last=True)
+    await _finish(net, study)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -190,6 +198,9 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     else:
         await own_scores(study, machine, public, found, None)
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
+    if p.threshold is not None:
+        waiting = [*study.who(PROVIDER), *study.who(CONSUMER)]
+        await net.gather(Finished, waiting, absent=set())
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -221,7 +232,14 @@ async def consumer(net: Network, study: Study, own: Own, record: Record) -> Lear
         components = await _collected(net, study, p.threshold)
         offset = None if p.standardize else await _collected(net, study, p.threshold)
         known |= model(components, offset, names.offset_unit, centre, names, signs(study, components))
+    await _finish(net, study)
     return learned(study, net.me, OUTPUTS, known)
+
+
+async def _finish(net: Network, study: Study) -> None:
+    """Let the coordinator end, which says who has left as long as anybody may wait for a share."""
+    if study.read_parameters(SFPCAParameters).threshold is not None:
+        await net.send(study.the(COORDINATOR), Finished())
 
 
 async def _collected(net: Network, study: Study, enough: int | None) -> Floats:

@@ -232,7 +232,7 @@ def test_nobody_is_told_who_is_left() -> None:
 
 
 def test_the_coordinator_stays_until_nobody_waits_any_more() -> None:
-    """Between machines it says who has left: if it ended first, a lost member would be waited for for ever."""
+    """Between machines it says who has left: if it ended first, all would wait for a lost member for ever."""
     example, (_, shares) = five(), whole()
     tap, me = tapped(example), Address("coordinator", "coordinator")
     for waiting in (provider("island-3"), Address("consumer", "consumer")):

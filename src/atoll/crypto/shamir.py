@@ -28,14 +28,22 @@ SECRET_BYTES = 32
 
 def split(secret: bytes, threshold: int, points: list[int], seed: bytes) -> dict[int, bytes]:
     """One share per point (points are distinct and positive)."""
-    coefficients = [int.from_bytes(secret, "little")]
+    secrets = _row([int.from_bytes(secret, "little")], 1)
+    shares = _dealt(secrets, threshold, points, seed, "atoll/shamir/v1")
+    return {point: int(share[0]).to_bytes(SHARE_BYTES, "little") for point, share in shares.items()}
+
+
+def _dealt(
+    values: Numbers, threshold: int, points: Sequence[int], seed: bytes, domain: str
+) -> dict[int, Numbers]:
+    coefficients = [values % PRIME]
     for index in range(1, threshold):
-        coefficients.append(uniform(1, seed, "atoll/shamir/v1", index)[0])
-    return {point: _evaluate(coefficients, point).to_bytes(SHARE_BYTES, "little") for point in points}
+        coefficients.append(uniform(len(values), seed, domain, index))
+    return {point: _evaluate(coefficients, point) for point in points}
 
 
-def _evaluate(coefficients: Sequence[Any], point: int) -> Any:
-    value: Any = 0
+def _evaluate(coefficients: Sequence[Numbers], point: int) -> Numbers:
+    value: Numbers = 0 * coefficients[0]
     for coefficient in reversed(coefficients):
         value = (value * point + coefficient) % PRIME
     return value
@@ -86,10 +94,7 @@ def recover(shares: Mapping[int, bytes]) -> bytes:
 
 def deal(values: Numbers, threshold: int, points: Sequence[int], seed: bytes) -> dict[int, Numbers]:
     """Every point's shares of the numbers, each of magnitude below half the prime."""
-    coefficients = [values % PRIME]
-    for index in range(1, threshold):
-        coefficients.append(uniform(len(values), seed, "atoll/shamir/numbers/v1", index))
-    return {point: _evaluate(coefficients, point) for point in points}
+    return _dealt(values, threshold, points, seed, "atoll/shamir/numbers/v1")
 
 
 def weights(points: Sequence[int]) -> list[int]:

@@ -231,8 +231,7 @@ class PCA(Islands, Model):
         self.dropouts = dropouts
         self.ledger = ledger
         self.variant, self.recipe, self.eigen, self.spectrum = variant, recipe, eigen, spectrum
-        self.release = release
-        self.key, self.bounds = key, bounds
+        self.release, self.key, self.bounds = release, key, bounds
         self.mix = mix
         self.digits, self.threshold = digits, threshold
         self.accept_determined, self.between_means = accept_determined, between_means

@@ -9,7 +9,7 @@ import (
 // Noise of a product stays below its bound and is not absurdly smaller.
 func TestNoiseBoundHolds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	for _, parties := range []int{2, 6} {
+	for _, parties := range []int{2, 6, MaxParties} {
 		g := newGroup(t, "wide4", parties)
 		y := Layout{16, 92, 44, 16, 23, 22, false}
 		var lefts, rights []*Matrix

@@ -65,7 +65,7 @@ func (c Clearing) check(r *Ring) error {
 }
 
 // ShareWords is the width of the integers that a refresh makes.
-func (c Clearing) ShareWords() int { return (c.MaskBits-c.Truncate+bits.Len(MaxParties)+1)/64 + 1 }
+func (c Clearing) ShareWords() int { return (c.MaskBits-c.Truncate+bits.Len(uint(c.Parties))+1)/64 + 1 }
 
 // ProductSum adds up the product messages of all who multiplied, and then the
 // masked decryption shares of all parties.

@@ -30,7 +30,7 @@ type Parameters struct {
 const modulusBits = vector.Bits
 
 // MaxParties bounds the number of parties: every noise and mask bound holds up to it.
-const MaxParties = 64
+const MaxParties = 256
 
 // The moduli are the largest primes below 2^52 that are 1 modulo 2^15, so that
 // one list serves both degrees.

@@ -325,9 +325,9 @@ def test_zero_keys_are_refused_before_anything_is_encrypted(
     victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing(message: Any) -> Any:
-        return mm.OthersKeyParts(tuple(tuple(zeros(part) for part in parts) for parts in message.parts))
+        return mm.AllKeyParts(memoryview(bytes(len(message.body))))
 
-    error, tap = run(lie(mm.OthersKeyParts, victim, nothing), monkeypatch)
+    error, tap = run(lie(mm.AllKeyParts, victim, nothing), monkeypatch)
     assert isinstance(error, MessageError)
     assert "is not the one it committed to" in str(error)
     assert mm.EncryptedShare not in tap.kinds[victim]
@@ -366,11 +366,11 @@ def test_a_part_that_cancels_the_others_comes_too_late(monkeypatch: pytest.Monke
             await super().set_up(precisions)
 
     def change(address: Address, message: Any) -> Any:
-        if not isinstance(message, mm.OthersKeyParts) or address.party != "p0":
+        if not isinstance(message, mm.AllKeyParts) or address.party != "p0":
             return message
         rogue = tuple(negative(bytes(p), ring) for p, ring in zip(collected["p0"], rings, strict=True))
-        nothing = tuple(zeros(p) for p in message.parts[0])
-        return mm.OthersKeyParts((rogue, nothing))
+        nothing = bytes(sum(map(len, rogue)))
+        return mm.AllKeyParts(memoryview(b"".join((*collected["p0"], *rogue, nothing))))
 
     error, tap = run(change, monkeypatch, Cancelling)
     own = [bytes(part) for part in collected["p0"]]

@@ -28,7 +28,7 @@ RESIDUES = (
     *(mm.EncryptedShare, mm.EncryptedMatrix, mm.ProductPart, mm.SecondHalves),
     *(mm.MaskedShare, mm.MaskedTotal),
 )
-KEYS = (mm.KeyParts, mm.OthersKeyParts)
+KEYS = (mm.KeyParts, mm.AllKeyParts)
 SEEDS = (mm.SeedPart, mm.SessionSeed)
 PUBLIC = (handshake.Columns, handshake.AgreedColumns, m.RowCount, m.RowCounts)
 OPENED = (mm.OpenedShare, mm.OpenedMatrix, mm.PublicNumbers)
@@ -38,7 +38,7 @@ EXPECTED = {
         *(mm.EncryptedShare, mm.ProductPart, mm.MaskedShare, mm.OpenedShare),
     },
     "provider": {
-        *(handshake.AgreedColumns, m.RowCounts, mm.SessionSeed, mm.OthersKeyParts),
+        *(handshake.AgreedColumns, m.RowCounts, mm.SessionSeed, mm.AllKeyParts),
         *(mm.EncryptedMatrix, mm.SecondHalves, mm.OpenedMatrix, mm.PublicNumbers, mm.ReleasedShare),
         mm.Compared,
     },
@@ -146,8 +146,8 @@ def test_ciphertexts_and_masked_shares_look_uniform(view: View, kind: type[Messa
 def test_keys_look_uniform_and_seeds_are_seeds(view: View) -> None:
     for kind in KEYS:
         for message in view.of(kind):
-            given = (message.parts,) if kind is mm.KeyParts else message.parts
-            assert all(looks_random(bytes(part)) for parts in given for part in parts)
+            given = message.parts if kind is mm.KeyParts else [message.body]
+            assert all(looks_random(bytes(part)) for part in given)
     parts = [message.seed for message in view.of(mm.SeedPart)]
     assert {len(seed) for seed in parts} == {32}
     assert len(set(parts)) == len(parts)

@@ -52,10 +52,6 @@ def no_bytes(message: Any) -> Any:
     return structs.replace(message, body=bytes(len(message.body)))
 
 
-def other_keys(message: Any) -> Any:
-    return mm.OthersKeyParts(tuple(tuple(bytes(len(p)) for p in parts) for parts in message.parts))
-
-
 def other_seeds(message: Any) -> Any:
     return mm.SessionSeed((*message.seeds[:2], bytes(32)))
 
@@ -69,7 +65,7 @@ LIES: dict[str, tuple[type, str | None, Callable[[Any], Any], type, frozenset[st
     "no rows of another": (m.RowCounts, "north", other_counts(5, 0, 0), mm.SeedPart, NOBODY),
     "rows in a second block": (m.RowCounts, "west", other_counts(5, 1200, 0), mm.SeedPart, NOBODY),
     "seeds": (mm.SessionSeed, "north", other_seeds, mm.KeyParts, NOBODY),
-    "key parts": (mm.OthersKeyParts, "south", other_keys, mm.SecondHalves, NOBODY),
+    "key parts": (mm.AllKeyParts, "south", no_bytes, mm.SecondHalves, NOBODY),
     # "west" has no rows, is sent no components and cannot check them: its share, under its mask, may leave
     # before it hears of it. The others' do not, and one share opens nothing.
     "the components, to who multiplies": (

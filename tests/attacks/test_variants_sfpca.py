@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from tests.attacks.test_sfpca_coordinator import Relay, Sent, honest, plus_one, run, tables
 from tests.support.examples import sfpca, sfpca_columns
+from tests.support.lying import exchanged
 from tests.support.sfpca_runs import direct, encrypted
 
 import atoll
@@ -330,16 +331,12 @@ def test_a_part_that_is_left_out_is_found_out(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
     assert tap.count(mm.OpenedShare) == 1  # the trace, of the covariance
-    assert tap.count(mm.MaskedShare) == 3  # the covariance and two rotations, of one part each; not H C
+    assert tap.count(mm.MaskedShare) == 3  # the covariance and two rotations, one part each; not H C
 
 
 def test_two_providers_key_parts_exchanged_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their sum is the same: the keys of groups are not."""
-
-    def change(address: Address, message: Any) -> Any:
-        return mm.OthersKeyParts(message.parts[::-1]) if isinstance(message, mm.OthersKeyParts) else message
-
-    error, tap = run(change, monkeypatch)
+    error, tap = run(lambda _, message: exchanged(message, mm.AllKeyParts, 3), monkeypatch)
     assert isinstance(error, MessageError)
     assert tap.count(mm.EncryptedShare) == 0
 

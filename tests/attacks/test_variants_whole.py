@@ -53,6 +53,10 @@ FORMS: dict[str, tuple[dict[str, Any], Callable[[], dict[str, np.ndarray]]]] = {
         {"epsilon": 5.0, "delta": 1e-5, "row_norm": 20.0},
         lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
     ),
+    "threshold": (
+        {"threshold": 2, "bounds": 64.0},
+        lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
+    ),
     "strict": (
         {"recipe": "strict", "bounds": 64.0},
         lambda: {"north": ROWS[:40], "south": ROWS[40:80], "west": ROWS[80:]},
@@ -82,7 +86,7 @@ def next_word(values: Any) -> np.ndarray:
 
 LIES: dict[type[Message], Callable[[Any], Any]] = {
     mm.SessionSeed: lambda x: mm.SessionSeed((*x.seeds[:-1], flipped(x.seeds[-1]))),
-    mm.OthersKeyParts: lambda x: mm.OthersKeyParts((tuple(map(flipped, x.parts[0])), *x.parts[1:])),
+    mm.AllKeyParts: lambda x: structs.replace(x, body=flipped(x.body)),
     mm.EncryptedMatrix: lambda x: structs.replace(x, body=flipped(x.body)),
     mm.SecondHalves: lambda x: structs.replace(x, body=flipped(x.body)),
     mm.MaskedTotal: lambda x: structs.replace(x, body=flipped(x.body)),
@@ -112,7 +116,7 @@ def test_the_last_message_of_every_kind_is_checked_before_an_output_leaves(
         fit(form)
     sent = Counter(to_providers)
     last_first = list(dict.fromkeys(kind for kind, _ in reversed(to_providers) if kind in LIES))
-    assert {mm.SessionSeed, mm.OthersKeyParts, mm.EncryptedMatrix, mm.SecondHalves, mm.MaskedTotal} <= set(
+    assert {mm.SessionSeed, mm.AllKeyParts, mm.EncryptedMatrix, mm.SecondHalves, mm.MaskedTotal} <= set(
         last_first
     )
     for kind in last_first[:2] if form in LONG else last_first:
@@ -137,7 +141,7 @@ def told_last(kind: type, whom: Address, times: int, form: str, monkeypatch: pyt
         with pytest.raises(AtollError):
             fit(form)
     assert seen[kind] == times
-    return seen[mm.ReleasedShare]
+    return seen[mm.ReleasedShare] + seen[mm.DealtShare] + seen[mm.ReleasedPoint]
 
 
 async def two_openings(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:

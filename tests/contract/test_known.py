@@ -18,6 +18,7 @@ from atoll.runtime.transcript import Transcript
 NAMES = [
     *("meta", "separate", "privatelocal", "summation-shares", "sfpca-scores", "sfpca-private"),
     *("sfpca-columns-scores", "sfpca-encrypted", "pppca-shares", "pppca-masks-dropouts", "pppca-private"),
+    *("sfpca-threshold", "sfpca-threshold-encrypted"),
     *("pppca-private-pairs", "dpdpca-shares", "dpdpca-paper", "dpdpca-pairs", "sfpca", "pppca-ellipses"),
 ]
 RELEASES_NOTHING = [

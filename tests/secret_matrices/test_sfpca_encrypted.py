@@ -72,7 +72,7 @@ def test_nobody_receives_anything_but_ciphertexts_masked_shares_and_openings() -
     }
     assert tap.kinds["provider"] == {
         "SessionSeed",
-        "OthersKeyParts",
+        "AllKeyParts",
         "MaskedTotal",
         "Compared",
         "EncryptedMatrix",

@@ -170,18 +170,18 @@ def sfpca_columns_scores() -> Example:
     return sfpca_columns({"scores": ("provider",), "explained_variance": ("coordinator",)}, bounds=64.0)
 
 
-def sfpca_encrypted() -> Example:
+def sfpca_encrypted(**parameters: Any) -> Example:
     """Components to nobody: a share for every holder."""
-    example = sfpca(bounds=64.0)
+    example = sfpca(bounds=64.0, **parameters)
     release = {"encrypted": ("provider", "coordinator"), "explained_variance": ("provider",)}
     roles = parties(example.islands, "provider", "coordinator")
     return Example(structs.replace(example.study, release=release, parties=roles), example.islands)
 
 
 @cache
-def _shares() -> Mapping[Address, bytes]:
+def _shares(**parameters: Any) -> Mapping[Address, bytes]:
     """What each role keeps of one run of the example before."""
-    example = sfpca_encrypted()
+    example = sfpca_encrypted(**parameters)
     learned = LocalEngine().run(SFPCA, example.study, example.own).learned
     return {address: one.inherent["share"] for address, one in learned.items()}
 
@@ -194,6 +194,18 @@ def sfpca_later(release: dict[str, tuple[str, ...]]) -> Example:
     projecting = {address.party for address in study.receivers("scores")}
     islands = {name: island for name, island in example.islands.items() if name in projecting}
     return Example(study, islands, shares)
+
+
+def sfpca_later_of_two(release: dict[str, tuple[str, ...]]) -> Example:
+    """The same with the shares of the first and the last of three providers, two of which are enough."""
+    example, away = sfpca_encrypted(threshold=2), "island-1"
+    kept = {address: share for address, share in _shares(threshold=2).items() if address.party != away}
+    points = {a.party: codec.decode(share, Kept).point for a, share in kept.items() if a.role == "provider"}
+    session = codec.decode(next(iter(kept.values())), Kept).session
+    study = later_study(example.study, session, release, points)
+    projecting = {address.party for address in study.receivers("scores")}
+    islands = {name: island for name, island in example.islands.items() if name in projecting}
+    return Example(study, islands, kept)
 
 
 def separate() -> Example:
@@ -333,6 +345,11 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-columns-consumer": sfpca_columns_consumer,
     "sfpca-columns-scores": sfpca_columns_scores,
     "sfpca-encrypted": sfpca_encrypted,
+    "sfpca-threshold": lambda: sfpca(threshold=2),
+    "sfpca-threshold-encrypted": lambda: sfpca_encrypted(threshold=2),
+    "sfpca-later-threshold": lambda: sfpca_later_of_two(
+        {"components": ("coordinator",), "scores": ("provider",)}
+    ),
     "sfpca-later-open": lambda: sfpca_later({"components": ("provider", "coordinator")}),
     "sfpca-later-scores": lambda: sfpca_later({"scores": ("provider",)}),
     "sfpca-later-both": lambda: sfpca_later({"components": ("coordinator",), "scores": ("island-1",)}),

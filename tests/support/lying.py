@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
+from msgspec import structs
 
 from atoll.codec import Message
 from atoll.runtime.local import engine as local
@@ -23,3 +25,12 @@ def lying(monkeypatch: pytest.MonkeyPatch, lie: Lie) -> None:
         await honest(self, to, lie(self.me, to, message))
 
     monkeypatch.setattr(local._LocalNetwork, "send", send)
+
+
+def exchanged(message: Any, kind: type[Message], members: int) -> Any:
+    """Everybody's parts, those of the last two members in each other's place."""
+    if not isinstance(message, kind):
+        return message
+    parts = np.array(message.body).reshape(members, -1)
+    parts[[-1, -2]] = parts[[-2, -1]]
+    return structs.replace(message, body=memoryview(parts.tobytes()))

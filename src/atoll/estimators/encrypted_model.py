@@ -15,6 +15,7 @@ from atoll.protocols.base import Learned, Outputs
 from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
 from atoll.protocols.pca.sfpca.later import PROTOCOL, later_study
+from atoll.protocols.pca.sfpca.parameters import may_leave
 from atoll.runtime.engine import Engine
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
@@ -25,17 +26,19 @@ class EncryptedModel:
     """Every role's share of components and offset, and what they can do with them together.
 
     Without any one provider's share the others say nothing about the components; the coordinator's holds
-    nothing. Here, in the local engine, all of them lie in one process; ``share_of`` hands out a role's own,
-    to be kept where that role keeps secrets.
+    nothing. Of a study with a ``threshold``, so many providers' shares are enough: those that are given take
+    part, and fewer say nothing. Here, in the local engine, all of them lie in one process; ``share_of`` hands
+    out a role's own, to be kept where that role keeps secrets.
     """
 
     def __init__(self, study: Study, shares: Mapping[Address, bytes], engine: Engine | None = None) -> None:
         kept: dict[Address, Kept] = {a: codec.decode(share, Kept) for a, share in shares.items()}
-        holders = (*study.who("provider"), *study.who("coordinator"))
-        missing = [str(a) for a in holders if a not in kept]
-        if missing:
+        missing = [str(a) for a in (*study.who("coordinator"), *study.who("provider")) if a not in kept]
+        may_miss = 0 if study.the("coordinator") not in kept else may_leave(study)
+        if len(missing) > may_miss:
             raise ParameterError(
-                f"the share of {missing[0]} is missing", hint="components cannot be used without all shares"
+                f"the share of {missing[0]} is missing",
+                hint=f"components cannot be used without {'so many' if may_miss else 'all'} shares",
             )
         sessions = {one.session for one in kept.values()}
         if len(sessions) != 1:
@@ -45,6 +48,7 @@ class EncryptedModel:
         self.study = study
         self.session = sessions.pop()
         self.shape = next(iter(kept.values())).components.shape[:2]
+        self._points = {a.party: one.point for a, one in kept.items() if one.point}
         self._shares = dict(shares)
         self._engine = engine or LocalEngine()
 
@@ -77,7 +81,7 @@ class EncryptedModel:
         fit.
         """
         tables = as_islands(islands)
-        names = {a.party for a in self.study.who("provider")}
+        names = {a.party for a in self.study.who("provider") if a in self._shares}
         unknown = [name for name in tables if name not in names]
         if unknown:
             raise ParameterError(f"{unknown[0]!r} holds no share", hint=f"one of {', '.join(sorted(names))}")
@@ -94,7 +98,7 @@ class EncryptedModel:
         return {role: self._shares[Address(party.name, role)] for role in party.roles}
 
     def _run(self, release: Mapping[str, tuple[str, ...]], tables: Mapping[str, Island]) -> Outputs:
-        study = later_study(self.study, self.session, release)
+        study = later_study(self.study, self.session, release, self._points or None)
         own = {party.name: Own(tables.get(party.name), kept=self._kept(party)) for party in study.parties}
         outcome = self._engine.run(PROTOCOL, study, own)
         known: Outputs = {}

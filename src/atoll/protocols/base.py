@@ -171,6 +171,8 @@ class Protocol:
     judge: str = ""
     """The role, of one party, that receives the sums: across machines that party alone decides that a
     contributor has left. Empty where nobody may leave."""
+    may_leave: Callable[[Study], int] | None = None
+    """How many of those who bring data may leave before the end; None: as many as the secure sum allows."""
     apart: tuple[tuple[str, str], ...] = ()
     """Roles that no party may play together, because the protection rests on their not colluding."""
     uses_sum: bool = True

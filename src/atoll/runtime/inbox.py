@@ -77,7 +77,9 @@ class Inbox:
         gone = wanted & self._left
         if gone and absent is None:
             names = ", ".join(sorted(str(address) for address in gone))
-            raise PartyLeft(f"{names} left before sending {kind.__name__}", hint="start a new run")
+            error = PartyLeft(f"{names} left before sending {kind.__name__}", hint="start a new run")
+            error.missing = tuple(sorted(address.party for address in gone))
+            raise error
         if absent is not None:
             absent |= gone
         return None

@@ -11,6 +11,7 @@ docs/howto/write-a-secret-matrix-program.md writes one. In topological order:
 - :mod:`simulated`: a machine on plain integers, with the rounding of a real run
 - :mod:`local`: linear steps, which a role does with its own shares
 - :mod:`openings`: shares that are added up by whoever may
+- :mod:`threshold`: outputs of which any t of the providers can send enough
 - :mod:`courses`: products under way
 - :mod:`party`: what provider and coordinator have in common
 - :mod:`provider`, :mod:`coordinator`: their machines; :mod:`roles`: both, and the messages of a product

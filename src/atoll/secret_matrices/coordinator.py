@@ -23,6 +23,7 @@ from atoll.secret_matrices.openings import (
     share_words,
 )
 from atoll.secret_matrices.party import RoleMachine
+from atoll.secret_matrices.widths import rings_for
 from atoll.study.address import Address
 
 
@@ -37,12 +38,12 @@ class Coordinator(RoleMachine):
         await self.net.broadcast(self.providers, messages.SessionSeed(seeds))
         self.session = digest_of(self.digest, *seeds)
         keys = await self.net.gather(messages.KeyParts, self.providers)
-        wrong = [str(p) for p in self.providers if len(keys[p].parts) != len(precisions)]
+        due = [rings_for(one)[-1].poly_size for one in precisions]
+        wrong = [str(p) for p in self.providers if list(map(len, keys[p].parts)) != due]
         if wrong:
             raise MessageError(f"{', '.join(wrong)} sent parts of other keys than this run has")
-        for address in self.providers:
-            others = tuple(keys[p].parts for p in self.providers if p != address)
-            await self.net.send(address, messages.OthersKeyParts(others))
+        everybody = memoryview(b"".join(part for p in self.providers for part in keys[p].parts))
+        await self.net.broadcast(self.providers, messages.AllKeyParts(everybody))
 
     async def check(self, *, last: bool = False) -> None:
         """The coordinator does nothing here: providers compare among themselves."""
@@ -89,6 +90,7 @@ class Coordinator(RoleMachine):
     async def opened(self, x: Shared, *, smudge_bits: int) -> Floats:  # noqa: ARG002  providers smudge
         step = self.next_step()
         arrived = await self.net.gather(messages.OpenedShare, self.providers)
+        self.has_opened = True
         words = added_up([share_words(arrived[p], step, x) for p in self.providers])
         await self.net.broadcast(self.providers, messages.OpenedMatrix(step, words))
         return floats(words, x.fraction)

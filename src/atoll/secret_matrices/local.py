@@ -64,6 +64,8 @@ class LocalMachine(Machine):
         self.everybody = frozenset(str(a) for a in (coordinator, *providers))
         self.all_providers: Group = frozenset(str(a) for a in providers)
         self.session = b""
+        self.has_opened = False
+        """Whether a number may have been opened, by what this role did or saw."""
         self._step = 0
 
     def private(

@@ -57,6 +57,8 @@ class Shared:
     opens it with its own and says its fingerprints."""
     carried: Any = None
     """That part, at the carrier (a :class:`Carried`)."""
+    dealt: Any = None
+    """What this role holds of it where some of the providers are enough to release it (:mod:`threshold`)."""
 
     def __repr__(self) -> str:
         return f"Shared({self.shape[0]} x {self.shape[1]}, fraction={self.fraction}, bits={self.bits})"
@@ -291,6 +293,11 @@ class Machine(ABC):
     @abstractmethod
     def smudged(self, x: Shared, *, smudge_bits: int) -> Shared:
         """The matrix plus uniform noise of so many bits from every provider; local."""
+
+    async def dealt(self, matrices: Sequence[Shared], threshold: int) -> list[Shared]:  # noqa: ARG002
+        """The same matrices, of which any ``threshold`` of the providers can release each from now on; a
+        machine without parties that could leave has nothing to deal."""
+        return list(matrices)
 
     @abstractmethod
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:

@@ -28,10 +28,13 @@ class KeyParts(Message, frozen=True):
     parts: tuple[bytes, ...]
 
 
-class OthersKeyParts(Message, frozen=True):
-    """Coordinator -> provider: the parts of all others, in the study's order."""
+class AllKeyParts(Message, frozen=True):
+    """Coordinator -> provider: everybody's parts, in the study's order, one after another.
 
-    parts: tuple[tuple[bytes, ...], ...]
+    The same bytes for all: where many roles share a memory, they share these.
+    """
+
+    body: memoryview
 
 
 class EncryptedShare(Message, frozen=True):
@@ -91,6 +94,41 @@ class ReleasedShare(Message, frozen=True):
     words: np.ndarray[Any, Any]
 
 
+class DealtShare(Message, frozen=True):
+    """Provider -> provider: its part of the receiver's share of outputs of which t members are enough."""
+
+    step: int
+    body: memoryview
+
+
+class ReleasedPoint(Message, frozen=True):
+    """Member -> receiver of an output: its share of integers / 2^fraction, row by row, of which t are enough;
+    ``commitments``: the hashes that it was told, of all members' shares."""
+
+    which: bytes
+    point: int
+    rows: int
+    cols: int
+    fraction: int
+    nonce: bytes
+    commitments: bytes
+    body: memoryview
+
+
+class PairSeed(Message, frozen=True):
+    """Member -> each one after it: the seed of a mask that one of the two adds and the other takes away."""
+
+    step: int
+    seed: bytes
+
+
+class MaskedPoint(Message, frozen=True):
+    """Member -> the first one: its weighted share of a dealt matrix, under its masks."""
+
+    step: int
+    body: memoryview
+
+
 class PublicNumbers(Message, frozen=True):
     """Coordinator -> provider: its rounding of public numbers that everybody can compute."""
 
@@ -109,7 +147,7 @@ MESSAGES = (
     SeedPart,
     SessionSeed,
     KeyParts,
-    OthersKeyParts,
+    AllKeyParts,
     EncryptedShare,
     EncryptedMatrix,
     ProductPart,
@@ -118,6 +156,10 @@ MESSAGES = (
     MaskedTotal,
     OpenedShare,
     ReleasedShare,
+    DealtShare,
+    ReleasedPoint,
+    PairSeed,
+    MaskedPoint,
     PublicNumbers,
     OpenedMatrix,
     Compared,

@@ -9,6 +9,7 @@ import numpy as np
 
 from atoll.crypto.products import Integers, Ring
 from atoll.randomness import fresh_seed
+from atoll.secret_matrices import threshold as threshold_
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.courses import (
     Course,
@@ -91,5 +92,10 @@ class RoleMachine(LocalMachine):
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
         """Multiply, refresh, and return this role's share of each result, by step."""
 
+    async def dealt(self, matrices: Sequence[Shared], threshold: int) -> list[Shared]:
+        return await threshold_.deal(self, matrices, threshold)
+
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
+        if x.dealt is not None:
+            return await threshold_.release(self, x, receivers)
         return await release(self, x, receivers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from atoll.secret_matrices.courses import (
 from atoll.secret_matrices.local import OwnMessage
 from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Group, Precision, Shared
 from atoll.secret_matrices.messages import (
+    AllKeyParts,
     EncryptedMatrix,
     EncryptedShare,
     KeyParts,
@@ -37,7 +39,6 @@ from atoll.secret_matrices.messages import (
     MaskedTotal,
     OpenedMatrix,
     OpenedShare,
-    OthersKeyParts,
     ProductPart,
     PublicNumbers,
     SecondHalves,
@@ -97,21 +98,29 @@ class Provider(RoleMachine):
         self._totals: dict[int, Any] = {}
         self._news = False
         await self.net.send(self.coordinator, KeyParts(parts))
-        theirs = (await self.net.receive(OthersKeyParts, self.coordinator)).parts
-        others = [p for p in self.providers if p != self.net.me]
-        if len(theirs) != len(others):
-            raise MessageError(f"{self.coordinator} sent {len(theirs)} key parts, {len(others)} were due")
-        self._key_parts = {self.me: dict(zip(families, parts, strict=True))}
-        for address, given in zip(others, theirs, strict=True):
+        self._key_parts: dict[str, dict[str, Buffer]] = {}
+        for address, given in zip(self.providers, await self._all_key_parts(parts), strict=True):
             if digest_of(self.session, str(address), *given) != notes[address][:_HASH]:
                 raise MessageError(
                     f"the key part that {self.coordinator} gave for {address} is not the one it committed to",
                     hint="nothing was encrypted; ask both of them why",
                 )
-            if [len(part) for part in given] != [len(part) for part in parts]:
-                raise MessageError(f"{address} has other key parts than were due", hint="nothing was opened")
             self._key_parts[str(address)] = dict(zip(families, given, strict=True))
         self._keys: dict[tuple[Ring, Group], go.PublicKey] = {}
+
+    async def _all_key_parts(self, own: tuple[bytes, ...]) -> list[list[memoryview]]:
+        """Everybody's, as they came: views of one message. All providers' parts have the same lengths."""
+        body = (await self.net.receive(AllKeyParts, self.coordinator)).body
+        each = sum(map(len, own))
+        if len(body) != each * self.n_providers:
+            raise MessageError(
+                f"{self.coordinator} sent {len(body)} bytes of key parts, {each * self.n_providers} were due"
+            )
+        ends = list(accumulate(map(len, own)))
+        return [
+            [body[at + end - len(part) : at + end] for part, end in zip(own, ends, strict=True)]
+            for at in range(0, len(body), each)
+        ]
 
     def _key_part(self, rings: Sequence[Ring]) -> bytes:
         """One secret for rings of one family, which differ in the number of their moduli only."""
@@ -346,6 +355,7 @@ class Provider(RoleMachine):
         assert share is not None
         if smudge_bits:
             share = go.smudge(share, smudge_bits, self._seed("smudging", step), digest_of(self.session, step))
+        self.has_opened = True
         await self._send(OpenedShare(step, share))
         opened = await self.net.receive(OpenedMatrix, self.coordinator)
         check_step(opened.step, step)

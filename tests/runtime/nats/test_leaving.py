@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.crashes import Crash, Doom, Lab, only_the_dead_are_silent
-from tests.support.examples import Example, pppca, summation
+from tests.support.examples import Example, pppca, sfpca, summation
 
 from atoll.codec import Message
 from atoll.errors import AtollError, Deadlock, PartyLeft, RunError
@@ -99,6 +99,31 @@ def test_a_sum_goes_on_without_one_that_dies_anywhere(tmp_path: Path) -> None:
         included.add(with_it)
         lab.wiretap.check()
     assert False in included
+
+
+@pytest.mark.timeout(300)
+def test_outputs_are_released_without_one_that_dies_after_shares_were_dealt(tmp_path: Path) -> None:
+    """SF-PCA with a threshold: wherever a provider dies, all others end, with the output or with an error."""
+    whole = Lab(sfpca(threshold=2, bounds=64.0), tmp_path / "whole")
+    assert run_all(whole) == {}
+    (known,) = whole.outcomes["consumer"].learned.values()
+    released = set()
+    for before in (3, 5, 9, 20):
+        lab = Lab(sfpca(threshold=2, bounds=64.0), tmp_path / str(before))
+        lab.deadline = 2.0
+        lab.dooms["island-1"] = Doom(whole.dooms["island-1"].passed["publish"] - before, "publish")
+        errors = run_all(lab)
+        assert isinstance(errors.pop("island-1"), Crash)
+        released.add(not errors)
+        if errors:
+            assert set(errors) == {"coordinator", "consumer", "island-0", "island-2"}
+            assert all(isinstance(error, PartyLeft) for error in errors.values())
+            continue
+        (learned,) = lab.outcomes["consumer"].learned.values()
+        assert np.abs(learned.outputs["components"] - known.outputs["components"]).max() < 1e-6
+        assert {outcome.missing for outcome in lab.outcomes.values()} == {("island-1",)}
+        lab.wiretap.check()
+    assert released == {True, False}
 
 
 @pytest.mark.timeout(300)

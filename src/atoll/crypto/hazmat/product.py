@@ -139,7 +139,7 @@ class Secret(_Object):
 class PublicKey(_Object):
     """The collective public key, from the parts of all parties or from their sum."""
 
-    def __init__(self, ring: Ring, shares: Sequence[bytes], common: bytes) -> None:
+    def __init__(self, ring: Ring, shares: Sequence[golib.Buffer], common: bytes) -> None:
         self.ring = ring
         buffers = golib.BufferList(shares)
         self._handle = golib.Handle(

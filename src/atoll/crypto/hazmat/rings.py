@@ -96,7 +96,7 @@ class Clearing:
     @property
     def share_words(self) -> int:
         """Words per integer of the shares that the refresh makes."""
-        return (self.mask_bits - self.truncate + limits().max_parties.bit_length() + 1) // 64 + 1
+        return (self.mask_bits - self.truncate + self.parties.bit_length() + 1) // 64 + 1
 
 
 def vector_paths() -> tuple[str, ...]:

@@ -101,6 +101,10 @@ class PCA(Islands, Model):
         SF-PCA, standardised: what you know of every column that is not constant: its standard deviation is
         at least this part of its largest magnitude (with ``bounds``, of half their width). 0.05 saves two
         rounds in five; a table that varies less is refused.
+    threshold : int, optional
+        SF-PCA: how many islands are enough to release components (or to use them later, with
+        release="encrypted") once all products are done; as many together can open these outputs for
+        themselves. None: all islands are needed, to the end.
     digits : int or "full", optional
         SF-PCA: bits of components, offset and scores that are released (26); noise covers what is finer.
     accept_determined : bool
@@ -207,6 +211,7 @@ class PCA(Islands, Model):
         key: str = "collective",
         bounds: Any = None,
         mix: Any = None,
+        threshold: int | None = None,
         digits: int | str | None = None,
         accept_determined: bool = False,
         between_means: bool = False,
@@ -230,10 +235,9 @@ class PCA(Islands, Model):
         self.centre = centre
         self.dropouts, self.ledger = dropouts, ledger
         self.variant, self.recipe, self.eigen, self.spectrum = variant, recipe, eigen, spectrum
-        self.release = release
-        self.key, self.bounds = key, bounds
+        self.release, self.key, self.bounds = release, key, bounds
         self.mix = mix
-        self.digits = digits
+        self.digits, self.threshold = digits, threshold
         self.accept_determined, self.between_means = accept_determined, between_means
         self.columns, self.label, self.whiten = columns, label, whiten
         self.categorical, self.levels, self.missing, self.flat = categorical, levels, missing, flat

@@ -71,6 +71,10 @@ class SFPCA(Adapter):
         ),
         "bounds": ANY,
         "digits": ANY,
+        "threshold": Constraint(
+            lambda t: t is None or (is_whole(t) and t >= 2),
+            "{name}={value!r} must be None (all providers) or a whole number from 2",
+        ),
         "standardize": FLAG,
         "least_deviation": ANY,
         "epsilon": ANY,
@@ -108,6 +112,7 @@ class SFPCA(Adapter):
                 "bounds": plain_bounds(estimator.bounds),
                 **({"eigen": estimator.eigen} if hides(estimator) else {}),
                 **_digits(estimator),
+                **({} if estimator.threshold is None else {"threshold": int(estimator.threshold)}),
                 **_privacy(estimator),
             },
             partition=estimator.partition,

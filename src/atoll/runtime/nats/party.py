@@ -227,7 +227,10 @@ async def _until_done(failure: asyncio.Future[None], works: set[asyncio.Future[A
 
 def judge_of(protocol: Protocol, study: Study) -> Judge | None:
     """Who decides that a contributor has left; None where nobody may leave."""
-    may_leave = secure_sums.may_leave(study) if protocol.uses_sum else 0
+    if protocol.may_leave is not None:
+        may_leave = protocol.may_leave(study)
+    else:
+        may_leave = secure_sums.may_leave(study) if protocol.uses_sum else 0
     if not may_leave or not protocol.judge:
         return None
     names = [party.name for party in study.parties]

@@ -67,6 +67,8 @@ class Costing:
         self.n_providers = len(effort.providers)
         self.memories = [Memory() for _ in range(self.n_providers)]
         self.coordinator_memory = Memory()
+        self.key_parts = 0
+        """Bytes of everybody's key parts: every provider keeps them, in one process all keep the same."""
 
     def _ring(self, ring: Ring) -> RingRates:
         return self.rates.rings[ring.name]
@@ -172,6 +174,10 @@ class Costing:
         seconds = entries * (p.to_integers + p.from_integers)
         self.effort.provider(seconds, alone=True, who=who)
 
+    def public_key(self, ring: Ring, who: Sequence[int]) -> list[Allocation]:
+        """A group's key, at those who re-randomise with it."""
+        return self._those(0.0, 1, who, words_size(ring, 2))
+
     def _those(self, seconds: float, width: float, who: Sequence[int], size: int = 0) -> list[Allocation]:
         if len(who):
             self.effort.provider(seconds, width=width, who=who)
@@ -252,6 +258,11 @@ class Costing:
         """Every provider adds noise before an opening."""
         self.effort.provider(entries * self.rates.python.smudge)
 
+    def deal(self, numbers: int, threshold: int) -> None:
+        """Everybody evaluates polynomials for everybody, in Python integers."""
+        p = self.rates.python
+        self.effort.provider(numbers * threshold * self.n_providers * p.times_public)
+
     def added_up(self, entries: int, shares: int, *, at_provider: bool) -> None:
         """Shares of an opening become numbers."""
         p = self.rates.python
@@ -264,8 +275,9 @@ class Costing:
 
     # ---- before the recipe ----
 
-    def keys(self) -> None:
-        """Key parts, and the collective keys."""
+    def keys(self, size: int) -> None:
+        """Key parts of so many bytes each, and the collective keys."""
+        self.key_parts = size * self.n_providers
         self.effort.provider(self.rates.python.keys, alone=False)
         self.effort.coordinator(self.rates.python.keys / 2)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from atoll.crypto import products as go
+from atoll.crypto.shamir import SHARE_BYTES
 from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Allocation, Costing
 from atoll.secret_matrices.costs.rates import shipped
@@ -28,6 +30,8 @@ from atoll.secret_matrices.widths import Widths, rings_for, widths_for
 
 _FRAME = 40
 """Bytes of a message beside its body."""
+_POINT = 150
+"""Bytes of a share of a dealt output, beside its numbers and everybody's commitments."""
 TOPIC = 100
 """Of what names a comparison, and its digest."""
 _SEED = 32
@@ -60,6 +64,7 @@ class Counted(Machine):
         self._pending: list[tuple[str, int]] = []
         self._news = False
         self._told: dict[str, int] = {}
+        self._keys: dict[tuple[Any, Group], list[Allocation]] = {}
         self.deepest = 0
         """The longest chain of messages that ends at any receiver of an output."""
         # The longest chain of messages that ends at the coordinator, and at each provider.
@@ -168,10 +173,10 @@ class Counted(Machine):
         keys = sum(rings_for(one)[-1].poly_size for one in precisions)
         self.gathered(_SEED)
         self.broadcast((_SEED + 2) * self.n_providers)
-        self.costing.keys()
+        self.costing.keys(keys)
         self.compared(2 * _SEED + TOPIC)
         self.gathered(keys)
-        self.broadcast(keys * (self.n_providers - 1))
+        self.broadcast(keys * self.n_providers)
 
     def private(
         self,
@@ -278,6 +283,8 @@ class Counted(Machine):
             self._needed(plain)
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
         senders = self._senders(job)
+        if (ring, group) not in self._keys:
+            self._keys[ring, group] = self.costing.public_key(ring, self._indices(senders))
         self.costing.randomise(widths, self._indices(senders))
         size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
         self._account(size, senders)
@@ -390,9 +397,23 @@ class Counted(Machine):
         self._tell_all()
         return values
 
+    async def dealt(self, matrices: Sequence[Shared], threshold: int) -> list[Shared]:
+        self.check(last=True)
+        for x in matrices:
+            self._needed(x)
+        numbers = sum(x.shape[0] * x.shape[1] for x in matrices)
+        self.costing.deal(numbers, threshold)
+        self.compared(SHARE_BYTES * numbers)
+        self.compared(32 * len(matrices) + TOPIC)
+        return [replace(x, dealt=threshold) for x in matrices]
+
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
-        self._before_opening(x, last=True)
-        size = 8 * x.share * x.shape[0] * x.shape[1] + _FRAME
+        if x.dealt is None:
+            self._before_opening(x, last=True)
+        numbers = x.shape[0] * x.shape[1]
+        size = 8 * x.share * numbers + _FRAME
+        if x.dealt is not None:  # with everybody's commitments
+            size = SHARE_BYTES * numbers + 32 * self.n_providers + _POINT
         to = [name for name in self.providers if name in receivers]
         outside = len(receivers) - len(to)
         self.messages += (outside + len(to)) * self.n_providers - len(to)

@@ -28,6 +28,7 @@ from atoll.protocols import protocol_of
 from atoll.protocols.base import Circumstances
 from atoll.protocols.pca.sfpca.disclosure import learns
 from atoll.protocols.pca.sfpca.forecast import forecast
+from atoll.protocols.pca.sfpca.parameters import MAX_PROVIDERS
 from atoll.protocols.pca.sfpca.planner import Counted, expect
 from atoll.protocols.pca.sfpca.recipes.covariance import POLICIES
 from atoll.protocols.pca.sfpca.recipes.direct import Inputs, direct, joint_rotation
@@ -114,12 +115,12 @@ def test_the_prediction_for_a_large_study_takes_no_time() -> None:
 
 
 @pytest.mark.parametrize("recipe", ["direct", "default", "accurate"])
-def test_fifty_providers_with_a_million_rows_fit_the_rings(recipe: str) -> None:
-    machine = Counted([f"p{i}" for i in range(50)])
+def test_as_many_providers_as_there_may_be_with_a_million_rows_fit_the_rings(recipe: str) -> None:
+    machine = Counted([f"p{i}" for i in range(MAX_PROVIDERS)])
     inputs = Inputs(10**6, 60, machine.providers, "nobody", None, None)
     run = direct(machine, inputs, 20) if recipe == "direct" else strict(machine, inputs, 20, POLICIES[recipe])
     asyncio.run(run)
-    assert machine.messages > 50 * 40
+    assert machine.messages > MAX_PROVIDERS * 40
 
 
 def test_rotations_cost_a_provider_the_logarithm_of_their_number() -> None:

@@ -212,7 +212,7 @@ def under_encryption(opened: str = "") -> list[Disclosure]:
         opened + "whether the columns decide the coefficients; if not, about how many are left undecided"
     )
     to_providers = (
-        *(machines.SessionSeed, machines.OthersKeyParts, machines.EncryptedMatrix),
+        *(machines.SessionSeed, machines.AllKeyParts, machines.EncryptedMatrix),
         *(machines.SecondHalves, machines.MaskedTotal),
     )
     to_server = (

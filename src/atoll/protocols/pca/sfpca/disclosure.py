@@ -52,7 +52,7 @@ def learns(study: Study) -> list[Disclosure]:
     ]
     for role in (PROVIDER, COORDINATOR):
         said += _openings(role, p) if not p.hides_spectrum else _bit(role, p)
-    said += _outputs(study, p) + _all_components(study, p)
+    said += _outputs(study, p) + _all_components(study, p) + _dealt(p)
     if p.epsilon is not None:
         return said + _private_caveats(p)
     caveats = _column_caveats if study.partition == VERTICAL else _caveats
@@ -95,7 +95,7 @@ def set_up() -> list[Disclosure]:
             hidden,
             (
                 machine.SessionSeed,
-                machine.OthersKeyParts,
+                machine.AllKeyParts,
                 machine.EncryptedMatrix,
                 machine.SecondHalves,
                 machine.MaskedTotal,
@@ -229,8 +229,9 @@ def _outputs(study: Study, p: SFPCAParameters) -> list[Disclosure]:
     precise = (
         "" if bits is None else f" (to {bits} binary digits after the point; noise covers what is finer)"
     )
+    share = machine.ReleasedShare if p.threshold is None else machine.ReleasedPoint
     for output, words, kinds in (
-        ("components", components + precise, (machine.ReleasedShare,)),
+        ("components", components + precise, (share,)),
         ("scores", f"the projections of {whose}{precise}", (machine.ReleasedShare,)),
     ):
         for role in sorted({a.role for a in study.receivers(output)}):
@@ -294,12 +295,27 @@ def _matrix(p: SFPCAParameters) -> str:
     return "the correlation matrix" if p.standardize else "the joint covariance"
 
 
+def _dealt(p: SFPCAParameters) -> list[Disclosure]:
+    """What a threshold means for who must not work together."""
+    if p.threshold is None:
+        return []
+    words = (
+        f"a share of components and offset, random by itself: any {p.threshold} providers who put theirs "
+        "together have both, whomever they are released to; everything else still takes all of them"
+    )
+    done = "who waits for no share any more"
+    return [
+        Disclosure(PROVIDER, words, (machine.DealtShare, Compared)),
+        Disclosure(COORDINATOR, done, (messages.Finished,)),
+    ]
+
+
 def _kept(study: Study) -> list[Disclosure]:
     if not study.receivers("encrypted"):
         return []
-    words = (
-        "a share of components and offset: random by itself; all providers and the coordinator, together, "
-    )
+    enough = study.read_parameters(SFPCAParameters).threshold
+    who = "all providers" if enough is None else f"any {enough} providers"
+    words = f"a share of components and offset: random by itself; {who} and the coordinator, together, "
     return [Disclosure(role, words + "can open or use them later") for role in (PROVIDER, COORDINATOR)]
 
 

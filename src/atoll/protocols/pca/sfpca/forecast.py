@@ -60,14 +60,15 @@ def forecast(study: Study, given: Circumstances) -> tuple[Expectation, Forecast]
     costing = taken.run.machine.costing
     table_bytes = [int(8 * _COPIES * n * own_columns(study, d)) for n in rows]
     providers = [memory.most + own for memory, own in zip(costing.memories, table_bytes, strict=True)]
+    keys = costing.key_parts
     return taken.run.expected, Forecast(
         taken.together,
         taken.apart,
         float(costing.effort.providers.max()),
         costing.effort.coordinator_seconds,
-        _memory(sum(table_bytes) + _in_one_process(costing, rates.cores)),
-        _memory(max(providers)),
-        _memory(costing.coordinator_memory.most),
+        _memory(sum(table_bytes) + keys + _in_one_process(costing, rates.cores)),
+        _memory(max(providers) + keys),
+        _memory(max(costing.coordinator_memory.most, 2 * keys)),
         tuple(_course(study, p, tries, taken, given, shape, rates)),
         tuple(_assumed(given, rows, rates)),
     )

@@ -6,6 +6,10 @@ The session's keys are thrown away.
 A later step is a protocol of its own among the same roles, each of which is handed the share that it kept:
 it makes new keys and encrypts the same shares under them (to project rows), or adds the shares up (to open).
 Shares are never refreshed in between, so a second opening sends the same bytes as the first.
+
+Where a threshold of the providers is enough, the study of a later step names those who take part, and their
+places, before anybody sends anything. An opening needs a threshold of them, whoever leaves meanwhile;
+products (to project rows) need all that the study names.
 """
 
 from __future__ import annotations
@@ -14,8 +18,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from atoll import codec
+from atoll.crypto import shamir
 from atoll.data.island import Chosen, Island
 from atoll.errors import MessageError, RunError, SchemaError
 from atoll.network import Compared, Network, Record
@@ -37,20 +43,34 @@ from atoll.protocols.pca.sfpca.recipes.moments import on_grid
 from atoll.protocols.pca.sfpca.releases import own_scores, release_model
 from atoll.protocols.pca.sfpca.scores import ROW_FRACTION
 from atoll.secret_matrices import messages as machines
-from atoll.secret_matrices import roles
+from atoll.secret_matrices import roles, threshold
 from atoll.secret_matrices.machine import Precision, Shared
+from atoll.secret_matrices.threshold import Held
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
 
 class LaterParameters(Parameters, frozen=True):
-    """``session``: the session whose shares are used, in hexadecimal digits."""
+    """``session``: the session whose shares are used, in hexadecimal digits; ``points``: the places of the
+    providers' shares, in their order, where a threshold of all is enough."""
 
     session: str
+    points: tuple[int, ...] | None = None
 
 
-def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, ...]]) -> Study:
-    """The study of a later step: the holders of shares, and what they do with them."""
+def later_study(
+    study: Study,
+    session: bytes,
+    release: Mapping[str, tuple[str, ...]],
+    points: Mapping[str, int] | None = None,
+) -> Study:
+    """The study of a later step: the holders of shares, and what they do with them.
+
+    ``points``: of the providers who take part, where a threshold of all is enough, by name.
+    """
+    if points is not None:
+        away = {a.party for a in study.who(PROVIDER)} - set(points)
+        study = _without(study, away)
     holders = (
         Party(
             party.name,
@@ -63,9 +83,21 @@ def later_study(study: Study, session: bytes, release: Mapping[str, tuple[str, .
         name=f"{study.name}, later",
         protocol=LATER,
         parties=tuple(party for party in holders if party.roles),
-        parameters={"session": session.hex()},
+        parameters={"session": session.hex()}
+        | ({} if points is None else {"points": [points[a.party] for a in study.who(PROVIDER)]}),
         release=dict(release),
     )
+
+
+def _without(study: Study, away: set[str]) -> Study:
+    """The study without these providers; what other roles they have stays."""
+    parties = (
+        structs.replace(party, roles=tuple(r for r in party.roles if r != PROVIDER))
+        if party.name in away
+        else party
+        for party in study.parties
+    )
+    return structs.replace(study, parties=tuple(party for party in parties if party.roles))
 
 
 OUTPUTS = {name: protocol.OUTPUTS[name] for name in ("components", "scores")}
@@ -115,9 +147,22 @@ async def _steps(
     if study.receivers("components"):
         known |= (await release_model(study, machine, public, found))[0]
     if study.receivers("scores"):
+        found = await _summands(study, machine, found)
         known |= await own_scores(study, machine, public, found, table)
     await machine.check(last=True)
     return learned(study, machine.net.me, OUTPUTS, known)
+
+
+async def _summands(study: Study, machine: roles.Provider | roles.Coordinator, found: Found) -> Found:
+    """For products: shares that add up, where those that were kept do not."""
+    assert found.offset is not None, "a study keeps no components of standardised columns"
+    if found.components.dealt is None:
+        return found
+    points = study.read_parameters(LaterParameters).points or ()
+    components = await threshold.summands(machine, found.components, points)
+    return found._replace(
+        components=components, offset=await threshold.summands(machine, found.offset, points)
+    )
 
 
 # ---- steps ----
@@ -132,7 +177,21 @@ def own_share(own: Own, study: Study, me: Address) -> Kept:
     kept: Kept = codec.decode(own.kept[me.role], Kept)
     if kept.session.hex() != study.read_parameters(LaterParameters).session or kept.holder != str(me):
         raise MessageError("a kept share belongs to another session or another role")
+    if kept.threshold:
+        _check_place(kept, study, me)
     return kept
+
+
+def _check_place(kept: Kept, study: Study, me: Address) -> None:
+    """The study must name enough shares, each once, and this role's at its place."""
+    points, members = study.read_parameters(LaterParameters).points or (), study.who(PROVIDER)
+    if len(set(points)) != len(points) or len(points) != len(members) or len(points) < kept.threshold:
+        raise MessageError(
+            f"the later step names {len(set(points))} shares of {len(members)} providers, where "
+            f"{kept.threshold} are needed"
+        )
+    if me in members and points[members.index(me)] != kept.point:
+        raise MessageError(f"the later step takes the share of {me} for another one")
 
 
 def checked_rows(island: Island, kept: Kept) -> Chosen:
@@ -152,13 +211,19 @@ def checked_rows(island: Island, kept: Kept) -> Chosen:
 def restored(kept: Kept, providers: frozenset[str]) -> Found:
     """Components and offset as the machine knows them; of the rest of a run nothing is needed."""
 
-    def shared(words: Any, fraction: int, bits: int) -> Shared:
+    def shared(i: int, words: Any, fraction: int, bits: int) -> Shared:
         share = np.array(words)
-        return Shared(share.shape[:2], fraction, bits, share, providers)
+        if not kept.threshold:
+            return Shared(share.shape[:2], fraction, bits, share, providers)
+        shape, values = share.shape[:2], None
+        if kept.point:
+            values = shamir.numbers_from_bytes(share.tobytes(), shape[0] * shape[1])
+        held = Held(kept.threshold, kept.point, values, kept.which[i], kept.nonces[i], kept.commitments[i])
+        return Shared(shape, fraction, bits, np.zeros((*shape, 1), np.uint64), providers, dealt=held)
 
     return Found(
-        shared(kept.components, kept.components_fraction, kept.components_bits),
-        shared(kept.offset, kept.offset_fraction, kept.offset_bits),
+        shared(0, kept.components, kept.components_fraction, kept.components_bits),
+        shared(1, kept.offset, kept.offset_fraction, kept.offset_bits),
         kept.offset_factor,
         np.empty(0),
         0.0,
@@ -172,12 +237,18 @@ def restored(kept: Kept, providers: frozenset[str]) -> Found:
 def learns(study: Study) -> list[Disclosure]:
     """Who learns what, from which messages."""
     said = set_up() if study.receivers("scores") else []
+    enough = study.read_parameters(LaterParameters).points is not None
     for output, words in (
         ("components", "the principal components, and their product with the mean of each column"),
         ("scores", "the projections of its own rows"),
     ):
         for role in dict.fromkeys(address.role for address in study.receivers(output)):
-            said.append(Disclosure(role, words, (machines.ReleasedShare,)))
+            some = enough and output == "components"
+            share = machines.ReleasedPoint if some else machines.ReleasedShare
+            said.append(Disclosure(role, words, (share,)))
+    if enough and study.receivers("scores"):
+        hidden = "shares of components and offset under masks, which say nothing, and seeds of such masks"
+        said.append(Disclosure(PROVIDER, hidden, (machines.MaskedPoint, machines.PairSeed)))
     if study.receivers("scores"):
         solved = (
             "an island that projects more independent rows than columns can solve them for the components"
@@ -194,6 +265,7 @@ PROTOCOL = Protocol(
     data_roles=frozenset({PROVIDER}),
     reads_table=lambda study, address: study.releases("scores", address),
     single_roles=frozenset({COORDINATOR}),
+    version=2,
     messages=(*messages.MESSAGES, Compared),
     parameters=LaterParameters,
     outputs=OUTPUTS,

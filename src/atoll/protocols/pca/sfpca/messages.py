@@ -40,4 +40,8 @@ class Certified(Message, frozen=True):
     tau: float
 
 
-MESSAGES = (RowCount, RowCounts, DataRange, Names, Certified, *machine.MESSAGES)
+class Finished(Message, frozen=True):
+    """Provider, consumer -> coordinator: it waits for nobody any more."""
+
+
+MESSAGES = (RowCount, RowCounts, DataRange, Names, Certified, Finished, *machine.MESSAGES)

@@ -33,7 +33,7 @@ MAX_DIRECT = 256
 """Columns beyond which secret rotations of the whole covariance take minutes."""
 MAX_STANDARDISED = 1024
 """Columns beyond which secret standard deviations take gigabytes of messages."""
-MAX_PROVIDERS = 50
+MAX_PROVIDERS = 256
 
 
 class StudyLinks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +65,8 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     forbids recipes that open all eigenvalues; ``links``: between the parties; ``direct_up_to``: columns up to
     which "auto" takes direct, which the planner fills in from the links (:mod:`settled`) before anybody
     approves the study; ``eigen``: "encrypted" opens no spectrum and no total variance, only whether the
-    result holds.
+    result holds; ``threshold``: how many providers are enough for outputs, once all products are done (None:
+    all of them).
 
     With ``epsilon`` everything that is opened is made from noisy moments (:mod:`private`); ``row_norm``,
     the length at which rows are cut, may be given in place of ``bounds`` or beside them. Numbers of
@@ -87,6 +88,7 @@ class SFPCAParameters(PrivateParameters, frozen=True):
     links: StudyLinks = StudyLinks()
     direct_up_to: int | None = None
     eigen: Literal["masked", "encrypted"] = "masked"
+    threshold: int | None = None
 
     @property
     def hides_spectrum(self) -> bool:
@@ -133,6 +135,12 @@ class Decided(NamedTuple):
 
     k: int
     recipes: tuple[str, ...]
+
+
+def may_leave(study: Study) -> int:
+    """Providers that outputs can do without, once all products are done."""
+    enough = study.read_parameters(SFPCAParameters).threshold
+    return 0 if enough is None else len(study.who("provider")) - enough
 
 
 def decide(p: SFPCAParameters, n: int | None, m: int) -> Decided:
@@ -276,6 +284,8 @@ def check(study: Study) -> None:
             path=("study", "secure_sum"),
         )
     _check_shares(study)
+    if p.threshold is not None:
+        _check_threshold(study, p.threshold)
     try:
         check_bounds(p.bounds)
     except ParameterError as error:
@@ -364,6 +374,24 @@ def _check_hidden(study: Study, p: SFPCAParameters) -> None:
     for is_wrong, words, hint, path in wrong:
         if is_wrong:
             raise StudyError(f'eigen = "encrypted" {words}', hint=hint, path=path)
+
+
+def _check_threshold(study: Study, enough: int) -> None:
+    providers = study.who("provider")
+    path = ("parameters", "threshold")
+    if isinstance(enough, bool) or not 2 <= enough <= len(providers):
+        raise StudyError(
+            f"threshold={enough!r} is not possible with {len(providers)} providers",
+            hint=f"2 to {len(providers)}, or leave it out: then all are needed",
+            path=path,
+        )
+    alone = set(study.receivers("scores")) - set(study.receivers("components"))
+    if alone or (study.partition == VERTICAL and study.receivers("scores")):
+        raise StudyError(
+            "threshold is for components: scores of whoever has none are products, which need all providers",
+            hint='with release = { encrypted = ["provider", "coordinator"] } a threshold projects rows later',
+            path=path,
+        )
 
 
 def _check_shares(study: Study) -> None:

@@ -107,6 +107,7 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     _count_draws(machine, recipe, k, d)
     inputs = _inputs(study, machine, d, tuple(rows))
     found = at_once(steps.find(machine, inputs, k, recipe, noisy))
+    found = at_once(steps.deal(machine, found, p.threshold))
     return CountedRun(machine, _count_outputs(study, machine, found, shape))
 
 
@@ -207,6 +208,10 @@ def _count_outputs(study: Study, machine: Counted, found: Any, shape: Shape) -> 
     at_once(steps.release(machine, found, receivers))
     at_once(_count_scores(study, machine, found, shape))
     machine.check(last=True)
+    if study.read_parameters(SFPCAParameters).threshold is not None:
+        machine.gathered(1)
+        machine.messages += len(consumers)
+        machine.coordinator_depth = max(machine.coordinator_depth, machine.deepest + bool(consumers))
     return max(machine.deepest, machine.depth)
 
 

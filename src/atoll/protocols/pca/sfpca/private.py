@@ -53,7 +53,9 @@ from atoll.secret_matrices.machine import Machine
 from atoll.secure_sums import SecureSum
 from atoll.study.model import Study
 
-_WITH_EPSILON = frozenset({"privacy", "n_components", "recipe", "retry", "bounds", "columns", "links"})
+_WITH_EPSILON = frozenset(
+    {"privacy", "n_components", "recipe", "retry", "bounds", "columns", "links", "threshold"}
+)
 
 
 class Noisy(NamedTuple):

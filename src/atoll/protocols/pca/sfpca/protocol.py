@@ -26,7 +26,7 @@ import numpy as np
 
 from atoll import secure_sums
 from atoll.data.island import Chosen
-from atoll.errors import CertificateRefused
+from atoll.errors import CertificateRefused, PartyLeft
 from atoll.network import Compared, Network, Record
 from atoll.protocols import handshake
 from atoll.protocols.agreement import compare
@@ -39,13 +39,21 @@ from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Varian
 from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema, steps
 from atoll.protocols.pca.sfpca.disclosure import learns, protection
 from atoll.protocols.pca.sfpca.forecast import forecast
-from atoll.protocols.pca.sfpca.messages import Certified, DataRange, Names, RowCount, RowCounts
+from atoll.protocols.pca.sfpca.messages import (
+    Certified,
+    DataRange,
+    Finished,
+    Names,
+    RowCount,
+    RowCounts,
+)
 from atoll.protocols.pca.sfpca.parameters import (
     COORDINATOR,
     VERTICAL,
     SFPCAParameters,
     check,
     decide,
+    may_leave,
     on_the_covariance,
     precisions_of,
 )
@@ -72,7 +80,8 @@ from atoll.protocols.pca.sfpca.settled import settle
 from atoll.protocols.pca.sfpca.timed import timed
 from atoll.protocols.preparation.prepare import prepared_by
 from atoll.randomness import fresh_seed
-from atoll.secret_matrices import openings, roles
+from atoll.secret_matrices import openings, roles, threshold
+from atoll.secret_matrices.machine import Floats
 from atoll.study.model import Study
 
 _EVERYONE = (PROVIDER, COORDINATOR, CONSUMER)
@@ -155,6 +164,7 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
             known["scores"] = {island.name: await net.compute(project, mine, known)}
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
     await machine.check(last=True)
+    await _finish(net, study)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -189,6 +199,9 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     else:
         await own_scores(study, machine, public, found, None)
     known |= await kept.keep(study, machine, (public.columns, public.named), ready.range, found)
+    if p.threshold is not None:
+        waiting = [*study.who(PROVIDER), *study.who(CONSUMER)]
+        await net.gather(Finished, waiting, absent=set())
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -217,10 +230,24 @@ async def consumer(net: Network, study: Study, own: Own, record: Record) -> Lear
         check_number(names.offset_unit, "a unit of the offset", coordinator_, least=0.0)
         bounds = ranges.declared(p.bounds, names.columns)
         centre = bounds.range().centre if bounds else np.zeros(len(names.columns))
-        components = await openings.collected(net, study.who(PROVIDER))
-        offset = None if p.standardize else await openings.collected(net, study.who(PROVIDER))
+        components = await _collected(net, study, p.threshold)
+        offset = None if p.standardize else await _collected(net, study, p.threshold)
         known |= model(components, offset, names.offset_unit, centre, names, signs(study, components))
+    await _finish(net, study)
     return learned(study, net.me, OUTPUTS, known)
+
+
+async def _finish(net: Network, study: Study) -> None:
+    """Let the coordinator end, which says who has left as long as anybody may wait for a share."""
+    if study.read_parameters(SFPCAParameters).threshold is not None:
+        await net.send(study.the(COORDINATOR), Finished())
+
+
+async def _collected(net: Network, study: Study, enough: int | None) -> Floats:
+    """An output from the providers' shares: from all, or from as many as are enough."""
+    if enough is None:
+        return await openings.collected(net, study.who(PROVIDER))
+    return await threshold.collected(net, study.who(PROVIDER), enough)
 
 
 # ---- what the roles share ----
@@ -291,13 +318,29 @@ async def _find(
         try:
             found = await steps.find(machine, inputs, public.k, recipe, public.noisy)  # Alg 1, l.2-7
             digits.check_spectrum(study, public, found)
-            return recipe, machine, digits.smudged(machine, p, found)
+            found = digits.smudged(machine, p, found)
+            return recipe, machine, await steps.deal(machine, found, p.threshold)
+        except PartyLeft as error:
+            error.hint = _after_a_loss(p, opened=machine.has_opened or (bounds is None and p.epsilon is None))
+            raise
         except CertificateRefused:
             # What was opened said so: was it what everybody's shares make?
             await machine.check(last=True)
             if recipe == public.recipes[-1]:
                 raise
     raise AssertionError("a study plans at least one attempt")
+
+
+def _after_a_loss(p: SFPCAParameters, *, opened: bool) -> str:
+    """What may follow where a provider left too early: no role begins again by itself."""
+    if p.epsilon is not None:
+        return "the noisy centre was opened and is booked: a new run is paid for again"
+    if opened:
+        return (
+            "numbers on the way were opened: run again with the same islands, or not at all, because a run "
+            "without one would show its part"
+        )
+    return "nothing was opened: start a new run, or another study without who left"
 
 
 def _check(study: Study) -> None:
@@ -328,6 +371,8 @@ PROTOCOL = Protocol(
     adversary="Everyone follows the protocol but keeps what they see; the coordinator may collude with all "
     "providers but one.",
     partitions=("horizontal", VERTICAL),
+    judge=COORDINATOR,
+    may_leave=may_leave,
     expect=expect,
     forecast=forecast,
     check=_check,

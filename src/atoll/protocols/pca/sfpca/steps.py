@@ -31,6 +31,15 @@ async def find(machine: Machine, inputs: Inputs, k: int, recipe: str, noisy: Noi
     return await strict(machine, inputs, k, POLICIES[recipe])
 
 
+async def deal(machine: Machine, found: Found, threshold: int | None) -> Found:
+    """Components and offset, of which ``threshold`` providers are enough from now on (the paper's D.4)."""
+    if threshold is None:
+        return found
+    matrices = [x for x in (found.components, found.offset) if x is not None]
+    components, *offset = await machine.dealt(matrices, threshold)
+    return found._replace(components=components, offset=offset[0] if offset else None)
+
+
 async def release(
     machine: Machine, found: Found, receivers: frozenset[str]
 ) -> tuple[Floats | None, Floats | None]:

@@ -25,7 +25,7 @@ from atoll.secret_matrices.machine import Machine, Shared
 
 FRACTION = 60
 LIFT = 2.0**-40
-"""Of all eigenvalues, for each vector: a product's roundings, of 50 parties and 128 rows, are below 2^-47."""
+"""Of all eigenvalues, for each vector: roundings of a product, 256 parties and 128 rows, are below 2^-45."""
 
 
 class Course(NamedTuple):

@@ -418,17 +418,17 @@ def test_session_seeds_are_as_many_as_the_providers_and_whole(
     assert tap.count(mm.KeyParts) == 0
 
 
-def test_key_parts_are_as_many_as_there_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_parts_are_as_many_as_there_are_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without one, the key would be that of fewer; with one more, of somebody unknown."""
 
     def fewer(message: Any) -> Any:
-        return mm.OthersKeyParts(message.parts[:1])
+        return mm.AllKeyParts(message.body[: len(message.body) // 3])
 
     def more(message: Any) -> Any:
-        return mm.OthersKeyParts((*message.parts, message.parts[0]))
+        return mm.AllKeyParts(memoryview(bytes(message.body) + bytes(message.body[: len(message.body) // 3])))
 
-    for say, count in ((fewer, 1), (more, 3)):
-        error, tap = run(lie(mm.OthersKeyParts, "p0", say), monkeypatch)
+    for say in (fewer, more):
+        error, tap = run(lie(mm.AllKeyParts, "p0", say), monkeypatch)
         assert isinstance(error, MessageError)
-        assert f"sent {count} key parts, 2 were due" in str(error)
+        assert "bytes of key parts" in str(error)
         assert mm.EncryptedShare not in tap.kinds["p0"]

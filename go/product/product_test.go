@@ -313,11 +313,11 @@ func TestBoundsAreChecked(t *testing.T) {
 		t.Fatal("an entry beyond its bound was encrypted")
 	}
 	bad := []Clearing{
-		{2, 130, 24, 80, 194},  // drops too few bits
-		{2, 130, 24, 95, 193},  // masks too narrow
-		{2, 145, 24, 95, 209},  // masks wider than the ring
-		{1, 100, 24, 95, 180},  // nobody to hide from
-		{65, 100, 24, 95, 180}, // more than the bounds are proven for
+		{2, 130, 24, 80, 194},              // drops too few bits
+		{2, 130, 24, 95, 193},              // masks too narrow
+		{2, 145, 24, 95, 209},              // masks wider than the ring
+		{1, 100, 24, 95, 180},              // nobody to hide from
+		{MaxParties + 1, 100, 24, 95, 180}, // more than the bounds are proven for
 	}
 	for i, c := range bad {
 		if c.check(g.ring) == nil {

@@ -1,7 +1,7 @@
 """How far noise can reach: what the masks that hide a noisy matrix are made for.
 
 Bounds fail with probability below e^-32 < 2^-46, so that one for the sum and one for each of fifty owners
-hold together but for 2^-40.
+hold together but for 2^-40; of 256 owners, but for 2^-38.
 """
 
 from __future__ import annotations

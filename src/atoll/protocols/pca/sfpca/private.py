@@ -10,7 +10,7 @@ The numbers of rows are public here, so neighbours differ in the content of one 
 
 A noisy matrix may be indefinite, which the strict recipe cannot bound; the direct one needs a bound on the
 Frobenius norm only. It is public: n for rows no longer than one, plus what the noise can reach but for
-2^-40 (``privacy.tails``). The matrix is divided by the next power of two above it.
+2^-40, of 256 providers 2^-38 (``privacy.tails``). The matrix is divided by the next power of two above it.
 """
 
 from __future__ import annotations

@@ -11,5 +11,6 @@
 - :mod:`paillier`: Paillier's keys, encryption and decryption
 - :mod:`packing`: many numbers in one big integer
 - :mod:`ciphertexts`: whole vectors under Paillier encryption
+- :mod:`gilboa`: products of two parties' numbers, as shares for both
 - :mod:`significands`: the encoding of numbers that the papers use
 """

@@ -59,7 +59,7 @@ def run_of(
                 providers,
                 guests,
                 set_name=set_name,
-                allow_insecure=set_name == INSECURE,
+                for_tests=set_name == INSECURE,
             )
             await machine.set_up()
             place = 0 if net.me == COORDINATOR else 1 + providers.index(net.me)
@@ -79,7 +79,7 @@ def run_of(
             study.who("provider"),
             study.who("consumer"),
             set_name=set_name,
-            allow_insecure=set_name == INSECURE,
+            for_tests=set_name == INSECURE,
         )
         return Learned({"result": await reception(receiver) if reception else None})
 
@@ -139,9 +139,9 @@ def twin_of(name: str) -> str:
 
 def clear(program: Program, inputs: Sequence[Any], *, set_name: str = INSECURE) -> Ran:
     """The same on plain numbers, with as many slots and levels."""
-    like = slots.find(set_name, allow_insecure=set_name == INSECURE)
+    like = slots.find(set_name, for_tests=set_name == INSECURE)
     machines = Twin.machines(
-        len(inputs) - 1, slots=like.slots, fresh_level=like.levels, lowest=like.refresh_level
+        len(inputs) - 1, slots=like.slots, fresh_level=like.top, lowest=like.refresh_level
     )
     names = [str(COORDINATOR), *(provider(i) for i in range(len(inputs) - 1))]
     results = asyncio.run(together(program, machines, inputs))

@@ -170,5 +170,5 @@ def test_an_insecure_set_is_refused_without_the_flag_of_tests() -> None:
     from atoll.crypto import slots
     from atoll.errors import AtollError
 
-    with pytest.raises(AtollError, match="insecure"):
+    with pytest.raises(AtollError, match="unknown"):
         slots.find(INSECURE)

@@ -25,7 +25,7 @@ from atoll.secret_matrices.slots.messages import (
     SwitchingPart,
     placed,
 )
-from atoll.secret_matrices.slots.party import OPENING_LEVEL, Party, known
+from atoll.secret_matrices.slots.party import AT_ONCE, OPENING_LEVEL, Party, known
 from atoll.study.address import Address
 
 
@@ -45,7 +45,7 @@ class Coordinator(Party):
             await self.net.broadcast(
                 [p for j, p in enumerate(self.providers) if j != i], OthersKeyPart(0, i, body)
             )
-        totals.totals[PUBLIC] = await self.net.compute(added, bodies)
+        totals.totals[PUBLIC] = await self.net.compute(totals.added, bodies)
         for name in totals.names[1:]:
             place = totals.place(name)
             totals.totals[name] = await self._sum_of_parts(KeyPart, 0, place)
@@ -57,7 +57,7 @@ class Coordinator(Party):
         total: list[memoryview] = []
 
         def add(sender: Address, message: PlacedBody) -> None:
-            total[:] = [added([*total, placed(message, sender, step, place)])]
+            total[:] = [added(self.set, [*total, placed(message, sender, step, place)])]
 
         await self.net.fold(kind, self.providers, add)
         return total[0]
@@ -87,7 +87,7 @@ class Coordinator(Party):
     async def _broadcast(self, rows: Matrix) -> Sequence[Later]:
         step = self.next_step()
         for place, x in enumerate(await self._values([x.held for x in rows])):
-            await self.net.broadcast(self.providers, GivenRow(step, place, x.to_bytes()))
+            await self.net.broadcast(self.providers, GivenRow(step, place, memoryview(x.to_bytes())))
         return [x.held for x in rows]
 
     # ---- refreshes and openings ----
@@ -105,10 +105,14 @@ class Coordinator(Party):
 
     async def _refresh(self, rows: Matrix) -> Sequence[Later]:
         step, fresh = self.next_step(), []
-        for place, x in enumerate(await self._ask(step, rows, self.lowest)):
-            parts = await self._sum_of_parts(RefreshPart, step, place)
-            common = self._common("refresh", step, place)
-            fresh.append(known(await self.net.compute(self.keys.refreshed, x, [parts], common)))
+        xs = await self._ask(step, rows, self.lowest)
+        for start in range(0, len(xs), AT_ONCE):
+            some = range(start, min(start + AT_ONCE, len(xs)))
+            totals = [await self._sum_of_parts(RefreshPart, step, place) for place in some]
+            commons = [self._common("refresh", step, place) for place in some]
+            asked = [xs[place] for place in some]
+            made = await self.net.compute(slots.refreshed_all, asked, totals, commons, self.n_providers)
+            fresh.extend(known(x) for x in made)
         return fresh
 
     async def _opened(
@@ -122,8 +126,8 @@ class Coordinator(Party):
         xs = await self._ask(step, rows, OPENING_LEVEL)
         for place, (x, length) in enumerate(zip(xs, lengths, strict=True)):
             parts = await self._sum_of_parts(SwitchingPart, step, place)
-            switched: Ciphertext = await self.net.compute(slots.switched, x, [parts])
-            await self.net.broadcast(others, SwitchedRow(step, place, switched.to_bytes()))
+            switched = memoryview(await self.net.compute(slots.switched, x, parts))
+            await self.net.broadcast(others, SwitchedRow(step, place, switched))
             if self.me in receivers:
                 found.append(await circle.read(switched, length))
         return found if self.me in receivers else None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from atoll.crypto import slots
-from atoll.crypto.slots import Keys, Set
+from atoll.crypto.slots import Keys, Secret, Set
 from atoll.secret_matrices.courses import digest_of
 
 PUBLIC, FIRST, SECOND = "public", "relinearisation 1", "relinearisation 2"
@@ -27,7 +27,7 @@ class KeyTotals:
     @cached_property
     def rotations(self) -> dict[str, int]:
         """Rotations by powers of two, by name."""
-        return {f"rotation {1 << i}": 1 << i for i in range(self.set.slots.bit_length() - 1)}
+        return {f"rotation {step}": step for step in self.set.rotation_steps}
 
     @cached_property
     def names(self) -> list[str]:
@@ -38,27 +38,25 @@ class KeyTotals:
         """Its place in messages."""
         return self.names.index(name)
 
-    def part(self, secret: slots.Secret, name: str, seed: bytes) -> memoryview:
+    def part(self, secret: Secret, name: str, seed: bytes) -> memoryview:
         """One provider's part; slow."""
         if name == PUBLIC:
-            return secret.public_part(self.common, seed)
+            return memoryview(secret.public_part(self.common, seed))
         if name == FIRST:
-            return secret.relinearisation_part_1(self.common, seed)
+            return memoryview(secret.relinearisation_part_1(self.common, seed))
         if name == SECOND:
-            return secret.relinearisation_part_2(self.common, seed, self.totals[FIRST])
-        return secret.rotation_part(self.common, seed, self.rotations[name])
+            return memoryview(secret.relinearisation_part_2(self.common, seed, self.totals[FIRST]))
+        return memoryview(secret.rotation_part(self.common, seed, self.rotations[name]))
+
+    def added(self, parts: Sequence[memoryview]) -> memoryview:
+        """The sum of parts; slow."""
+        return added(self.set, parts)
 
     def keys(self) -> Keys:
         """What evaluates; slow."""
-        return Keys(
-            self.set,
-            self.common,
-            public=self.totals[PUBLIC],
-            relinearisation=(self.totals[FIRST], self.totals[SECOND]),
-            rotations={step: self.totals[name] for name, step in self.rotations.items()},
-        )
+        return Keys(self.set, self.common, list(self.totals.values()))
 
 
-def added(parts: Sequence[memoryview]) -> memoryview:
+def added(chosen: Set, parts: Sequence[memoryview]) -> memoryview:
     """The sum of parts; one alone is its own sum."""
-    return parts[0] if len(parts) == 1 else slots.total(parts)
+    return parts[0] if len(parts) == 1 else memoryview(slots.total(chosen, parts))

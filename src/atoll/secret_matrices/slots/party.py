@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext, Keys
 from atoll.network import Network, Record
-from atoll.randomness import derive, fresh_seed
+from atoll.randomness import fresh_seed
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.slots.later import Later, computed
 from atoll.secret_matrices.slots.levelled import Levelled, whole
@@ -20,6 +20,10 @@ from atoll.study.address import Address
 
 B = TypeVar("B", bound=PlacedBody)
 
+PAPER = "paper-14"
+"""The set of the paper's parameters."""
+AT_ONCE = 8
+"""So many rows are worked on side by side, and held."""
 OPENING_LEVEL = 1
 """Openings are made at this level, where two moduli hold any value and its noise."""
 
@@ -39,15 +43,15 @@ class Party(Levelled):
         providers: Sequence[Address],
         guests: Sequence[Address] = (),
         *,
-        set_name: str = slots.PAPER,
-        allow_insecure: bool = False,
+        set_name: str = PAPER,
+        for_tests: bool = False,
     ) -> None:
-        self.set = slots.find(set_name, allow_insecure=allow_insecure)
+        self.set = slots.find(set_name, for_tests=for_tests)
         super().__init__(
             leads=net.me == coordinator,
             n_providers=len(providers),
             slots=self.set.slots,
-            fresh_level=self.set.levels,
+            fresh_level=self.set.top,
             lowest=self.set.refresh_level,
         )
         self.net = net
@@ -69,10 +73,8 @@ class Party(Levelled):
     def _common(self, what: str, step: int, place: int) -> bytes:
         return digest_of(self.session, "common", what, step, place)
 
-    def _seeds(self, what: str, count: int) -> list[bytes]:
-        """A seed for every place of a step, from the one that the record keeps."""
-        seed = self.record(what, fresh_seed)
-        return [derive(seed, "place", place) for place in range(count)]
+    def _seed(self, what: str) -> bytes:
+        return self.record(what, fresh_seed)
 
     def _circle(self, receivers: frozenset[str]) -> Circle:
         if receivers not in self._circles:

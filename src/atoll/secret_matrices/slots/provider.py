@@ -7,11 +7,13 @@ compared what they were told (one round), and no ciphertext gets two.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext
 from atoll.errors import MessageError
-from atoll.randomness import SEED_BYTES, fresh_seed
+from atoll.randomness import SEED_BYTES, derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.messages import SeedPart, SessionSeed
 from atoll.secret_matrices.slots import steps
@@ -31,13 +33,11 @@ from atoll.secret_matrices.slots.messages import (
     SentRow,
     SwitchingPart,
 )
-from atoll.secret_matrices.slots.party import OPENING_LEVEL, Party, known
+from atoll.secret_matrices.slots.party import AT_ONCE, OPENING_LEVEL, Party, known
 from atoll.secret_matrices.slots.sums import KeyAccounts
 from atoll.study.address import Address
 
 _HASH = 32
-AT_ONCE = 8
-"""Parts of so many rows are made side by side before they leave."""
 
 
 class Provider(Party):
@@ -89,7 +89,7 @@ class Provider(Party):
                     hint="nothing was encrypted; ask both of them why",
                 )
             parts.append(theirs)
-        totals.totals[PUBLIC] = await self.net.compute(added, parts)
+        totals.totals[PUBLIC] = await self.net.compute(totals.added, parts)
         return digest_of(self.session, "checks", *(notes[p][_HASH:] for p in self.providers))
 
     async def _add_evaluation_keys(self, totals: KeyTotals, coin: bytes) -> None:
@@ -145,25 +145,21 @@ class Provider(Party):
                     hint=f"nothing was sent; ask {asker} why",
                 )
             self._answered.add(mark)
-            self._see(what, step, place, mark)
+            self._see(what, step, place, mark + x.level.to_bytes(1, "little"))
 
     # ---- totals and broadcasts ----
 
     async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[None]:
         assert rows is not None
         step = self.next_step()
-        tasks = list(zip(rows, self._seeds(f"encryption {step}", count), strict=True))
-        await self._send_each(SentRow, step, steps.encrypted, self.keys, tasks)
+        await self._send_all(SentRow, step, partial(steps.encrypted, self.keys), rows, f"encryption {step}")
         return [None] * count
 
     async def _total(self, rows: Matrix) -> Sequence[None]:
         step = self.next_step()
-        seeds = self._seeds(f"total {step}", len(rows))
-        for start in range(0, len(rows), AT_ONCE):
-            xs = await self._values([x.held for x in rows[start : start + AT_ONCE]])
-            tasks = list(zip(xs, seeds[start:], strict=False))
-            # A ciphertext times clear numbers shows them to whoever has the ciphertext: not this one.
-            await self._send_each(SentRow, step, steps.rerandomised, self.keys, tasks, start)
+        # A ciphertext times clear numbers shows them to whoever has the ciphertext: not this one.
+        make = partial(steps.rerandomised, self.keys)
+        await self._send_all(SentRow, step, make, [x.held for x in rows], f"total {step}")
         return [None] * len(rows)
 
     async def _broadcast(self, rows: Matrix) -> Sequence[Later]:
@@ -175,20 +171,27 @@ class Provider(Party):
             held.append(known(x))
         return held
 
-    async def _send_each(
+    async def _send_all(
         self,
         kind: type[PlacedBody],
         step: int,
         make: Callable[..., list[memoryview]],
-        key: object,
-        tasks: Sequence[tuple[object, ...]],
-        first: int = 0,
+        items: Sequence[Any],
+        draw: str,
+        *others: Sequence[Any],
         to: Address | None = None,
     ) -> None:
         """Some at a time: as many as keep the cores busy, and no more than need be held."""
-        for start in range(0, len(tasks), AT_ONCE):
-            bodies = await self.net.compute(make, key, tasks[start : start + AT_ONCE])
-            for place, body in enumerate(bodies, first + start):
+        seed = self._seed(draw)
+        for start in range(0, len(items), AT_ONCE):
+            chosen = slice(start, start + AT_ONCE)
+            some = items[chosen]
+            if isinstance(some[0], Later):
+                some = await self._values(some)
+            more = [other[chosen] for other in others]
+            for place, body in enumerate(
+                await self.net.compute(make, some, derive(seed, "from", start), *more), start
+            ):
                 await self.net.send(to or self.coordinator, kind(step, place, body))
 
     # ---- refreshes and openings ----
@@ -216,10 +219,9 @@ class Provider(Party):
         xs = await self._asked(step, rows, self.lowest)
         self._answer("refresh", step, xs, self.coordinator)
         await self.check()
-        seeds = self._seeds(f"refresh {step}", len(rows))
         commons = [self._common("refresh", step, place) for place in range(len(rows))]
-        tasks = list(zip(xs, commons, seeds, strict=True))
-        await self._send_each(RefreshPart, step, steps.refresh_parts, self.secret, tasks)
+        make = partial(steps.refresh_parts, self.secret)
+        await self._send_all(RefreshPart, step, make, xs, f"refresh {step}", commons)
         return [None] * len(rows)
 
     async def _opened(
@@ -232,17 +234,13 @@ class Provider(Party):
         self._see("receivers", step, 0, digest_of(key))
         self._answer("opening", step, xs, self.coordinator)
         await self.check()
-        seeds = self._seeds(f"opening {step}", len(rows))
-        tasks = [(x, circle.common, key, seed) for x, seed in zip(xs, seeds, strict=True)]
-        await self._send_each(SwitchingPart, step, steps.switching_parts, self.secret, tasks)
+        make = partial(steps.switching_parts, self.secret, (circle.common, key))
+        await self._send_all(SwitchingPart, step, make, xs, f"opening {step}")
         return await circle.rows(lengths, step) if self.me in receivers else None
 
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values]:
         step, others = self.next_step(), [p for p in self.providers if p != self.net.me]
-        xs = await self._lowered(rows, OPENING_LEVEL)
-        seeds = self._seeds(f"own {step}", len(rows))
-        bodies = await self.net.compute(steps.rerandomised, self.keys, list(zip(xs, seeds, strict=True)))
-        asked = {self.net.me: [Ciphertext.from_bytes(self.set, body) for body in bodies]}
+        asked = {self.net.me: await self._asking(step, rows)}
         for place, x in enumerate(asked[self.net.me]):
             await self.net.broadcast(others, OwnRow(step, place, x.half()))
         for other in others:
@@ -253,17 +251,21 @@ class Provider(Party):
         for address in self.providers:
             self._answer(f"own of {address}", step, asked[address], address)
         await self.check()
+        make = partial(steps.opening_parts, self.secret)
         for other in others:
-            flooding = self._seeds(f"own {step} {other}", len(rows))
-            tasks = list(zip(asked[other], flooding, strict=True))
-            await self._send_each(OwnPart, step, steps.opening_parts, self.secret, tasks, to=other)
-        flooding = self._seeds(f"own {step} {self.me}", len(rows))
-        parts = await self.net.compute(
-            steps.opening_parts, self.secret, list(zip(asked[self.net.me], flooding, strict=True))
-        )
+            await self._send_all(OwnPart, step, make, asked[other], f"opening {step} {other}", to=other)
+        parts = await self.net.compute(make, asked[self.net.me], self._seed(f"opening {step}"))
         found = []
         for place, (x, part, length) in enumerate(zip(asked[self.net.me], parts, lengths, strict=True)):
             theirs = [await self._receive(OwnPart, other, step, place) for other in others]
-            values: Values = await self.net.compute(slots.opened, x, [part, *theirs])
-            found.append(values[:length])
+            total = added(self.set, [part, *theirs])
+            found.append(await self.net.compute(slots.opened, x, total, length))
         return found
+
+    async def _asking(self, step: int, rows: Matrix) -> list[Ciphertext]:
+        """Own rows as others may see them: re-randomised, and no longer than openings need."""
+        xs = await self._lowered(rows, OPENING_LEVEL)
+        hidden: list[Ciphertext] = await self.net.compute(
+            self.keys.rerandomised_all, xs, self._seed(f"own {step}")
+        )
+        return hidden

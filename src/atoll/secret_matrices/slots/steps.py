@@ -1,4 +1,4 @@
-"""The heavy steps that a role does alone, several rows at a time on all cores."""
+"""The heavy steps that a role does alone, several rows at a time."""
 
 from __future__ import annotations
 
@@ -9,37 +9,43 @@ from atoll.errors import MessageError
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.slots.machine import Values
 from atoll.study.address import Address
-from atoll.threads import in_threads
 
 FLOODING_BITS = 14
 """Noise that a part of an opening brings, over which rounding noise is not to be seen."""
 
 
-def encrypted(keys: Keys, tasks: Sequence[tuple[Values, bytes]]) -> list[memoryview]:
+def written(xs: Sequence[Ciphertext]) -> list[memoryview]:
+    """Ciphertexts as they travel."""
+    return [memoryview(x.to_bytes()) for x in xs]
+
+
+def encrypted(keys: Keys, rows: Sequence[Values], seed: bytes) -> list[memoryview]:
     """Clear rows under the collective key."""
-    return in_threads(lambda task: keys.encrypt(*task).to_bytes(), tasks)
+    return written(keys.encrypt_all(rows, seed))
 
 
-def rerandomised(keys: Keys, tasks: Sequence[tuple[Ciphertext, bytes]]) -> list[memoryview]:
+def rerandomised(keys: Keys, xs: Sequence[Ciphertext], seed: bytes) -> list[memoryview]:
     """Ciphertexts plus fresh encryptions of zero."""
-    return in_threads(lambda task: keys.rerandomised(*task).to_bytes(), tasks)
+    return written(keys.rerandomised_all(xs, seed))
 
 
-def refresh_parts(secret: Secret, tasks: Sequence[tuple[Ciphertext, bytes, bytes]]) -> list[memoryview]:
+def refresh_parts(
+    secret: Secret, xs: Sequence[Ciphertext], seed: bytes, commons: Sequence[bytes]
+) -> list[memoryview]:
     """Decryption shares under masks, and the masks encrypted."""
-    return in_threads(lambda task: secret.refresh_part(*task), tasks)
+    return secret.refresh_parts(xs, commons, seed)
 
 
 def switching_parts(
-    secret: Secret, tasks: Sequence[tuple[Ciphertext, bytes, memoryview, bytes]]
+    secret: Secret, receivers: tuple[bytes, memoryview], xs: Sequence[Ciphertext], seed: bytes
 ) -> list[memoryview]:
-    """Decryption shares under a receiver's key."""
-    return in_threads(lambda task: secret.switching_part(*task, FLOODING_BITS), tasks)
+    """Decryption shares under the receivers' key."""
+    return secret.switching_parts(xs, *receivers, seed, FLOODING_BITS)
 
 
-def opening_parts(secret: Secret, tasks: Sequence[tuple[Ciphertext, bytes]]) -> list[memoryview]:
+def opening_parts(secret: Secret, xs: Sequence[Ciphertext], seed: bytes) -> list[memoryview]:
     """Decryption shares."""
-    return in_threads(lambda task: secret.opening_part(*task, FLOODING_BITS), tasks)
+    return secret.opening_parts(xs, seed, FLOODING_BITS)
 
 
 def read(chosen: Set, body: memoryview, level: int, sender: Address) -> Ciphertext:

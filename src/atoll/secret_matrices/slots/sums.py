@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from atoll.crypto import fingerprint, slots
+from atoll.crypto import fingerprint
 from atoll.crypto.fingerprint import Pair
-from atoll.crypto.slots import Set
+from atoll.crypto.slots import HEADER_BYTES, Set
 
 
 def _moduli(chosen: Set) -> tuple[int, ...]:
@@ -28,7 +28,7 @@ def note_bytes(chosen: Set) -> int:
 def fingerprints(chosen: Set, coin: bytes, part: memoryview) -> bytes:
     """Of a part of a key, or of the sum of parts: two modulo each modulus."""
     moduli = _moduli(chosen)
-    rows = np.frombuffer(part, "<u8", offset=slots.HEADER_BYTES).reshape(-1, len(moduli), 2 * chosen.slots)
+    rows = np.frombuffer(part, "<u8", offset=HEADER_BYTES).reshape(-1, len(moduli), 2 * chosen.slots)
     pairs = [
         fingerprint.evaluate(rows[:, i].tobytes(), 8, fingerprint.points_modulo(q, coin))
         for i, q in enumerate(moduli)

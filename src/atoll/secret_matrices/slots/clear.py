@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from atoll.errors import RunError
+from atoll.secret_matrices.slots.approximations import Exact
 from atoll.secret_matrices.slots.levelled import Levelled
 from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
 
@@ -135,6 +136,8 @@ class Clear(Levelled):
         return self._noisy(np.roll(x, -steps))
 
     def _polynomial(self, x: Values, approximation: Approximation) -> Values:
+        if isinstance(approximation, Exact):
+            return self._noisy(approximation.at(x))
         low, high = approximation.low, approximation.high
         scaled = (2 * x - (low + high)) / (high - low)
         series = np.polynomial.chebyshev.chebval(scaled, approximation.coefficients)

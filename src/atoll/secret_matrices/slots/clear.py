@@ -80,7 +80,7 @@ class Clear(Levelled):
         noise: float = 0.0,
     ) -> None:
         super().__init__(
-            coordinator=role == COORDINATOR,
+            leads=role == COORDINATOR,
             n_providers=len(meeting.roles) - 1,
             slots=slots,
             fresh_level=fresh_level,
@@ -151,19 +151,19 @@ class Clear(Levelled):
         return first, others
 
     def _at_coordinator(self, rows: Sequence[Values]) -> Sequence[Any]:
-        return [self._noisy(x) for x in rows] if self.coordinator else [None] * len(rows)
+        return [self._noisy(x) for x in rows] if self.leads else [None] * len(rows)
 
     async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[Any]:
-        own = None if self.coordinator or rows is None else [self._filled(x) for x in rows]
+        own = None if self.leads or rows is None else [self._filled(x) for x in rows]
         _, given = await self._everybody(own)
         return self._at_coordinator([sum(g[i] for g in given) for i in range(count)])
 
-    async def _total(self, rows: Sequence[Any]) -> Sequence[Any]:
-        _, given = await self._everybody(rows)
+    async def _total(self, rows: Matrix) -> Sequence[Any]:
+        _, given = await self._everybody([x.held for x in rows])
         return self._at_coordinator([sum(parts) for parts in zip(*given, strict=True)])
 
-    async def _broadcast(self, rows: Sequence[Any]) -> Sequence[Any]:
-        first, _ = await self._everybody(rows)
+    async def _broadcast(self, rows: Matrix) -> Sequence[Any]:
+        first, _ = await self._everybody([x.held for x in rows])
         return list(first)
 
     async def _refresh(self, rows: Matrix) -> Sequence[Any]:
@@ -178,7 +178,7 @@ class Clear(Levelled):
 
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
         await self._everybody(None)
-        return None if self.coordinator else _cut([x.held for x in rows], lengths)
+        return None if self.leads else _cut([x.held for x in rows], lengths)
 
 
 def _cut(rows: Sequence[Values], lengths: Sequence[int]) -> list[Values]:

@@ -42,15 +42,15 @@ class Counting(Levelled):
         return HELD
 
     def _at_coordinator(self, count: int) -> Sequence[Any]:
-        return [HELD if self.coordinator else None] * count
+        return [HELD if self.leads else None] * count
 
     async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[Any]:
         return self._at_coordinator(count)
 
-    async def _total(self, rows: Sequence[Any]) -> Sequence[Any]:
+    async def _total(self, rows: Matrix) -> Sequence[Any]:
         return self._at_coordinator(len(rows))
 
-    async def _broadcast(self, rows: Sequence[Any]) -> Sequence[Any]:
+    async def _broadcast(self, rows: Matrix) -> Sequence[Any]:
         return [HELD] * len(rows)
 
     async def _refresh(self, rows: Matrix) -> Sequence[Any]:

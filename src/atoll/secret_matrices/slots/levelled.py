@@ -64,9 +64,9 @@ class Levelled(Slots):
     """The bookkeeping of a machine; what a role holds is up to the machine."""
 
     def __init__(
-        self, *, coordinator: bool, n_providers: int, slots: int, fresh_level: int, lowest: int
+        self, *, leads: bool, n_providers: int, slots: int, fresh_level: int, lowest: int
     ) -> None:
-        self.coordinator = coordinator
+        self.leads = leads
         self.n_providers = n_providers
         self.slots = slots
         self.fresh_level = fresh_level
@@ -76,7 +76,7 @@ class Levelled(Slots):
     def _here(self, where: Where) -> bool:
         if where is Where.EVERYBODY:
             return True
-        return self.coordinator == (where is Where.COORDINATOR)
+        return self.leads == (where is Where.COORDINATOR)
 
     def _made(
         self, operands: Sequence[Vector], depth: int, counts: dict[Operation, int], make: Callable[[], Any]
@@ -125,7 +125,7 @@ class Levelled(Slots):
         x = self._made([x for x, _ in terms], 1, {}, lambda: None)
         if x.where is Where.COORDINATOR:
             raise RunError("a provider cannot multiply what only the coordinator has", hint="broadcast it")
-        if self.coordinator:
+        if self.leads:
             return Vector(Where.OWN, x.level, None)
         for operation, times in counts.items():
             self.tally.add(operation, times)
@@ -165,12 +165,12 @@ class Levelled(Slots):
     def at_coordinator(self, x: Vector) -> Vector:
         if x.where is Where.OWN:
             raise RunError("own vectors reach the coordinator as a total only")
-        return Vector(Where.COORDINATOR, x.level, x.held if self.coordinator else None)
+        return Vector(Where.COORDINATOR, x.level, x.held if self.leads else None)
 
     # ---- together ----
 
     async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:
-        if not self.coordinator and (rows is None or len(rows) != count):
+        if not self.leads and (rows is None or len(rows) != count):
             raise RunError(f"a provider gives {count} rows of its own to a total of so many")
         self._count_total(count)
         held = await self._encrypted_total(rows, count)
@@ -179,16 +179,16 @@ class Levelled(Slots):
     async def total(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.OWN})
         self._count_total(len(rows))
-        if not self.coordinator:
+        if not self.leads:
             self.tally.add(Operation.RERANDOMISE, len(rows))
-        held = await self._total([x.held for x in rows])
+        held = await self._total(rows)
         return [Vector(Where.COORDINATOR, x.level, y) for x, y in zip(rows, held, strict=True)]
 
     async def broadcast(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR})
-        if self.coordinator:
+        if self.leads:
             self.tally.add(Operation.SEND, len(rows) * self.n_providers)
-        held = await self._broadcast([x.held for x in rows])
+        held = await self._broadcast(rows)
         return [Vector(Where.EVERYBODY, x.level, y) for x, y in zip(rows, held, strict=True)]
 
     async def refresh(self, rows: Matrix) -> Matrix:
@@ -211,7 +211,7 @@ class Levelled(Slots):
         return await self._opened_own(rows, lengths)
 
     def _count_total(self, count: int) -> None:
-        if self.coordinator:
+        if self.leads:
             self.tally.add(Operation.ADD, (self.n_providers - 1) * count)
         else:
             self.tally.add(Operation.SEND, count)
@@ -251,10 +251,10 @@ class Levelled(Slots):
         """What this role holds of the totals: None at a provider. The same below."""
 
     @abstractmethod
-    async def _total(self, rows: Sequence[Any]) -> Sequence[Any]: ...
+    async def _total(self, rows: Matrix) -> Sequence[Any]: ...
 
     @abstractmethod
-    async def _broadcast(self, rows: Sequence[Any]) -> Sequence[Any]: ...
+    async def _broadcast(self, rows: Matrix) -> Sequence[Any]: ...
 
     @abstractmethod
     async def _refresh(self, rows: Matrix) -> Sequence[Any]: ...

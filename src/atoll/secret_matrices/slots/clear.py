@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from atoll.errors import RunError
+from atoll.secret_matrices.slots.approximations import Exact
 from atoll.secret_matrices.slots.levelled import Levelled
 from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
 
@@ -88,6 +89,8 @@ class Clear(Levelled):
         self.role = role
         self._meeting = meeting
         self._noise = noise
+        self.outside: dict[str, float] = {}
+        """Values outside the interval of their approximation, by its name."""
         self._random = np.random.default_rng(meeting.roles.index(role))
 
     @classmethod
@@ -135,7 +138,11 @@ class Clear(Levelled):
         return self._noisy(np.roll(x, -steps))
 
     def _polynomial(self, x: Values, approximation: Approximation) -> Values:
+        if isinstance(approximation, Exact):
+            return self._noisy(approximation.at(x))
         low, high = approximation.low, approximation.high
+        if not low <= (value := float(x[0])) <= high:
+            self.outside.setdefault(approximation.name, value)
         scaled = (2 * x - (low + high)) / (high - low)
         series = np.polynomial.chebyshev.chebval(scaled, approximation.coefficients)
         return self._noisy(np.asarray(series, np.float64))

@@ -1,0 +1,34 @@
+"""The Householder vector of an encrypted row: algorithm 2 of the SF-PCA paper."""
+
+from __future__ import annotations
+
+from atoll.secret_matrices.slots.approximations import Approximations
+from atoll.secret_matrices.slots.machine import Slots, Vector
+from atoll.secret_matrices.slots.products import everywhere, unit
+
+__all__ = ["householder"]
+
+
+async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximations) -> Vector:
+    """v' of unit length such that v - 2 (v . v') v' is zero everywhere but in coordinate ``at``.
+
+    v is zero in the coordinates before ``at``. A number stands in every slot, so that nothing is moved; the
+    square root and the sign are side by side. Sixteen levels one after the other at degree 31.
+    """
+    root, sign, inverse = use["root"], use["sign"], use["inverse"]
+    first = unit(at, length, m.slots)
+    together = 1 + max(root.depth, sign.depth)
+    [v] = await m.room([v], together if together <= m.fresh_level - m.lowest else 1)
+    norm_2 = everywhere(m, m.times(v, v), length)  # lines 1, 2
+    v_0 = everywhere(m, m.weighted(v, first), length)
+    norm_2, v_0 = await m.room([norm_2, v_0], max(root.depth, sign.depth))
+    norm = m.polynomial(norm_2, root)  # line 3
+    side = m.polynomial(v_0, sign)  # line 4
+    norm, side = await m.room([norm, side], 2)
+    delta = m.times(side, norm)  # line 5
+    u = m.add(v, m.weighted(delta, first))  # lines 6, 7
+    u_0 = m.add(v_0, delta)
+    outside = m.inner([(u_0, u_0), (m.scaled(v_0, -1), v_0)])  # line 8
+    [k] = await m.room([m.add(norm_2, outside)], inverse.depth + 1)  # line 9
+    scale = m.polynomial(k, inverse)  # line 10
+    return m.times(u, scale)  # line 11

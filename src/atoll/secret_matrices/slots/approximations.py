@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
 from atoll.errors import ParameterError
 from atoll.secret_matrices.slots.machine import Approximation, Values
 
-__all__ = ["FUNCTIONS", "Approximations", "Exact", "Interval", "Recording", "agreed", "series"]
+__all__ = ["FLOOR", "FUNCTIONS", "Approximations", "Exact", "Interval", "Recording", "agreed", "series"]
 
 Interval = tuple[float, float]
 
@@ -35,17 +36,36 @@ def _inverse(x: Values) -> Values:
 FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"root": _root, "sign": _sign, "inverse": _inverse}
 """What is approximated, by the last name of a path."""
 
+FLOOR = 2.0**-24
+SIGN_GAP = 1 / 8
+"""A sign on an interval around zero is fitted to what is not smaller than this part of it."""
+
 
 def series(name: str, interval: Interval, degree: int) -> Approximation:
     """The function interpolated at the Chebyshev points of the interval."""
     low, high = interval
     if not low < high:
         raise ParameterError(f"{name}: an interval from {low:g} to {high:g} is empty")
+    function = name.rsplit("/", 1)[-1]
+    if function == "sign" and low < 0 < high:
+        return _two_sides(name, max(-low, high), degree)
+    if function != "sign" and low < 0:
+        raise ParameterError(f"{name}: no values below zero, but the interval starts at {low:g}")
     angles = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
-    values = FUNCTIONS[name.rsplit("/", 1)[-1]]((low + high + np.cos(angles) * (high - low)) / 2)
+    values = FUNCTIONS[function]((low + high + np.cos(angles) * (high - low)) / 2)
     coefficients = 2 / (degree + 1) * np.cos(np.outer(np.arange(degree + 1), angles)) @ values
     coefficients[0] /= 2
     return Approximation(name, low, high, tuple(map(float, coefficients)))
+
+
+def _two_sides(name: str, high: float, degree: int) -> Approximation:
+    """The sign on an interval around zero: least squares on both sides of a gap, odd terms only."""
+    x = SIGN_GAP + (1 - SIGN_GAP) * (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
+    odd = np.arange(1, degree + 1, 2)
+    fitted = np.linalg.lstsq(np.cos(np.outer(np.arccos(x), odd)), np.ones(len(x)), rcond=None)[0]
+    coefficients = np.zeros(degree + 1)
+    coefficients[odd] = fitted
+    return Approximation(name, -high, high, tuple(map(float, coefficients)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +73,16 @@ class Exact(Approximation):
     """The function itself, for a run in the clear that notes between which values it is taken."""
 
     seen: dict[str, Interval]
+    sides: dict[str, float]
 
     def at(self, x: Values) -> Values:
-        """Its values, noted."""
+        """Its values, noted. A sign stays what it was at first: either one makes a reflection."""
         low, high = self.seen.get(self.name, (np.inf, -np.inf))
         self.seen[self.name] = (min(low, float(x.min())), max(high, float(x.max())))
-        return FUNCTIONS[self.name.rsplit("/", 1)[-1]](x)
+        function = self.name.rsplit("/", 1)[-1]
+        if function == "sign":
+            return np.full(x.shape, self.sides.setdefault(self.name, float(_sign(x[:1])[0])))
+        return FUNCTIONS[function](x)
 
 
 @dataclass(frozen=True)
@@ -67,8 +91,10 @@ class Approximations:
 
     table: Mapping[str, Approximation]
     path: str = ""
+    floor: float = FLOOR
+    """Added to the square of a norm before its root is taken."""
 
-    def inside(self, name: str) -> Approximations:
+    def inside(self, name: str) -> Self:
         """Those of a part of this part."""
         return replace(self, path=f"{self.path}{name}/")
 
@@ -81,16 +107,34 @@ class Approximations:
 
 @dataclass(frozen=True)
 class Recording(Approximations):
-    """The functions themselves under every path, with the levels that a degree takes; ``seen`` fills up."""
+    """The functions themselves under every path, with the levels that a degree takes.
+
+    Run on one party's rows, drawn again up to the number of all: a few draws show how far a value may be off.
+    """
 
     table: Mapping[str, Approximation] = field(default_factory=dict)
     degree: int = 31
     seen: dict[str, Interval] = field(default_factory=dict)
+    sides: dict[str, float] = field(default_factory=dict)
 
     def __getitem__(self, function: str) -> Approximation:
-        return Exact(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), self.seen)
+        return Exact(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), self.seen, self.sides)
+
+    def intervals(self, margin: float = 2.0) -> dict[str, Interval]:
+        """What to agree upon: everything that was seen, and as many times less and more as the margin says.
+
+        A sign keeps the side on which it was seen first, so that its series is a constant.
+        """
+        out: dict[str, Interval] = {}
+        for name, (low, high) in self.seen.items():
+            if name in self.sides:
+                out[name] = (0.5, 1.5) if self.sides[name] > 0 else (-1.5, -0.5)
+            else:
+                out[name] = (max(low, self.floor) / margin, max(high, self.floor) * margin)
+        return out
 
 
-def agreed(intervals: Mapping[str, Interval], degree: int = 31) -> Approximations:
+def agreed(intervals: Mapping[str, Interval], degree: int = 31, floor: float = FLOOR) -> Approximations:
     """Series of one degree on the agreed intervals."""
-    return Approximations({name: series(name, interval, degree) for name, interval in intervals.items()})
+    table = {name: series(name, interval, degree) for name, interval in intervals.items()}
+    return Approximations(table, floor=floor)

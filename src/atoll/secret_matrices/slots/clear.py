@@ -89,6 +89,8 @@ class Clear(Levelled):
         self.role = role
         self._meeting = meeting
         self._noise = noise
+        self.outside: dict[str, float] = {}
+        """Values outside the interval of their approximation, by its name."""
         self._random = np.random.default_rng(meeting.roles.index(role))
 
     @classmethod
@@ -139,6 +141,8 @@ class Clear(Levelled):
         if isinstance(approximation, Exact):
             return self._noisy(approximation.at(x))
         low, high = approximation.low, approximation.high
+        if not low <= (value := float(x[0])) <= high:
+            self.outside.setdefault(approximation.name, value)
         scaled = (2 * x - (low + high)) / (high - low)
         series = np.polynomial.chebyshev.chebval(scaled, approximation.coefficients)
         return self._noisy(np.asarray(series, np.float64))

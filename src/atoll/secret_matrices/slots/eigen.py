@@ -47,7 +47,7 @@ async def eigen(m: Slots, M: Matrix, w: int, use: Approximations) -> tuple[Matri
 
 
 async def _tridiagonal(m: Slots, M: Matrix, use: Approximations) -> tuple[Matrix, Vector | None]:
-    """T = Q M Q^T, zero but for the diagonal and its neighbours, and Q (None for the identity)."""
+    """T = Q M Q^T, nearly zero but for the diagonal and its neighbours, and Q (None for the identity)."""
     size = len(M)
     Q: Vector | None = None  # line 1
     if size > 2:
@@ -68,8 +68,7 @@ async def _tridiagonal(m: Slots, M: Matrix, use: Approximations) -> tuple[Matrix
         x = square_product(m, x, P, size)  # line 8; P is symmetric
     if size > 2:
         [x] = await m.room([x], m.fresh_level - m.lowest)
-        beside = np.tri(size, size, 1) * np.tri(size, size, 1).T
-        M = unpacked(m, x, size, mask=beside)  # lines 9 to 12
+        M = unpacked(m, x, size)  # lines 9 to 12: what should be zero is kept, T stays similar to M
     return M, Q
 
 

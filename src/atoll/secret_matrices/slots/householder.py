@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.machine import Slots, Vector
 from atoll.secret_matrices.slots.products import everywhere, unit
@@ -14,15 +16,19 @@ async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximat
 
     v is zero in the coordinates before ``at``. A number stands in every slot, so that nothing is moved; the
     square root and the sign are side by side. Sixteen levels one after the other at degree 31.
+
+    The floor is ours: where v is nothing but noise, k, which is |u|^2 whatever delta is, is no smaller, and
+    the reflection is one all the same.
     """
     root, sign, inverse = use["root"], use["sign"], use["inverse"]
+    floor = np.full(m.slots, use.floor)
     first = unit(at, length, m.slots)
     together = 1 + max(root.depth, sign.depth)
     [v] = await m.room([v], together if together <= m.fresh_level - m.lowest else 1)
     norm_2 = everywhere(m, m.times(v, v), length)  # lines 1, 2
     v_0 = everywhere(m, m.weighted(v, first), length)
     norm_2, v_0 = await m.room([norm_2, v_0], max(root.depth, sign.depth))
-    norm = m.polynomial(norm_2, root)  # line 3
+    norm = m.polynomial(m.plus(norm_2, floor), root)  # line 3
     side = m.polynomial(v_0, sign)  # line 4
     norm, side = await m.room([norm, side], 2)
     delta = m.times(side, norm)  # line 5

@@ -63,9 +63,7 @@ def polynomial_operations(degree: int) -> dict[Operation, int]:
 class Levelled(Slots):
     """The bookkeeping of a machine; what a role holds is up to the machine."""
 
-    def __init__(
-        self, *, leads: bool, n_providers: int, slots: int, fresh_level: int, lowest: int
-    ) -> None:
+    def __init__(self, *, leads: bool, n_providers: int, slots: int, fresh_level: int, lowest: int) -> None:
         self.leads = leads
         self.n_providers = n_providers
         self.slots = slots

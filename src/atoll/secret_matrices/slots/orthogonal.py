@@ -22,8 +22,8 @@ async def qr(
 ) -> tuple[Matrix, Matrix]:
     """Q with orthonormal rows, and R = V Q^T; V is the coordinator's, or everybody's.
 
-    With ``active``, rows are zero from that coordinate on. R has the rows' period; its row i holds small numbers
-    beyond coordinate i, what the approximations leave.
+    With ``active``, rows are zero from that coordinate on. R has the rows' period; its row i holds
+    small numbers beyond coordinate i, what the approximations leave.
     """
     active = length if active is None else active
     V = list(V)

@@ -98,7 +98,7 @@ def residues(body: memoryview, slots: int) -> np.ndarray:
 
 
 def test_all_that_a_coalition_receives_looks_uniform() -> None:
-    """A row is one polynomial modulo one modulus. Of 10,000 uniform ones one is off by 3.6 once in 10^7 runs."""
+    """A row is one polynomial modulo one modulus: of 10,000 uniform ones, one is off by 3.6 in 10^7 runs."""
     tap = Tap()
 
     async def reception(receiver: roles.Receiver) -> Any:
@@ -112,6 +112,8 @@ def test_all_that_a_coalition_receives_looks_uniform() -> None:
     for receiver in (COORDINATOR, Address("p1", "provider"), Address("p2", "provider")):
         for sender in (VICTIM, COORDINATOR):
             for message in bodies(tap, receiver, sender):
+                if isinstance(message, messages.PublicShare | messages.MaskedIntegers):
+                    continue  # whole numbers, for the first provider alone
                 name, far = type(message).__name__, distance(residues(message.body, slots))
                 received[name] = max(received.get(name, 0.0), far)
     assert {name for name, far in received.items() if far > 3.6} == set()
@@ -127,6 +129,8 @@ def test_all_that_a_coalition_receives_looks_uniform() -> None:
         "SwitchedRow",
         "OwnRow",
         "OwnPart",
+        "SharePart",
+        "InputPart",
     }
 
 

@@ -62,7 +62,7 @@ def test_every_role_finds_what_its_twin_finds(ran: Ran, twin: Ran) -> None:
     for name, due in twin.results.items():
         found = ran.results[name]
         assert found["levels"] == due["levels"]
-        for what in ("refreshed", "of everybody", "own"):
+        for what in ("refreshed", "of everybody", "own", "from shares"):
             assert_same(found[what], due[what])
 
 
@@ -102,6 +102,8 @@ def test_who_is_sent_what(ran: Ran, tap: Kept) -> None:
         "SentRow",
         "RefreshPart",
         "SwitchingPart",
+        "SharePart",
+        "InputPart",
     }
     everybody = {
         "SessionSeed",
@@ -114,7 +116,7 @@ def test_who_is_sent_what(ran: Ran, tap: Kept) -> None:
         "OwnPart",
         "ReceiverKey",
     }
-    assert kinds[provider(0)] == everybody
+    assert kinds[provider(0)] == everybody | {"PublicShare", "MaskedIntegers"}
     assert kinds[provider(1)] == everybody | {"SwitchedRow"}
     assert kinds[provider(2)] == everybody | {"SwitchedRow", "ReceiverSecret"}
     assert kinds["office/consumer"] == {"SwitchedRow", "ReceiverSecret"}

@@ -13,7 +13,9 @@ from typing import Any
 
 from atoll.errors import RunError
 from atoll.secret_matrices.slots.machine import (
+    SHARE_FRACTION,
     Approximation,
+    Integers,
     Matrix,
     Operation,
     Slots,
@@ -191,9 +193,7 @@ class Levelled(Slots):
 
     async def refresh(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
-        low = min((x.level for x in rows), default=self.lowest)
-        if low < self.lowest:
-            raise RunError(f"a vector at level {low} cannot be refreshed: {self.lowest} is the lowest")
+        self._refreshable(rows)
         self.tally.add(Operation.REFRESH, len(rows))
         held = await self._refresh(rows)
         return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
@@ -207,6 +207,30 @@ class Levelled(Slots):
     async def opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
         self._all_at(rows, {Where.OWN})
         return await self._opened_own(rows, lengths)
+
+    async def to_shares(
+        self, rows: Matrix, lengths: Sequence[int], fraction: int = SHARE_FRACTION
+    ) -> list[Integers] | None:
+        self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
+        self._refreshable(rows)
+        self.tally.add(Operation.REFRESH, len(rows))
+        return await self._to_shares(rows, lengths, fraction)
+
+    async def from_shares(
+        self,
+        shares: Sequence[Integers] | None,
+        lengths: Sequence[int],
+        modulus: int,
+        fraction: int = SHARE_FRACTION,
+    ) -> Matrix:
+        self._count_total(len(lengths))
+        held = await self._from_shares(shares, lengths, modulus, fraction)
+        return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
+
+    def _refreshable(self, rows: Matrix) -> None:
+        low = min((x.level for x in rows), default=self.lowest)
+        if low < self.lowest:
+            raise RunError(f"a vector at level {low} cannot be refreshed: {self.lowest} is the lowest")
 
     def _count_total(self, count: int) -> None:
         if self.leads:
@@ -264,3 +288,13 @@ class Levelled(Slots):
 
     @abstractmethod
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None: ...
+
+    @abstractmethod
+    async def _to_shares(
+        self, rows: Matrix, lengths: Sequence[int], fraction: int
+    ) -> list[Integers] | None: ...
+
+    @abstractmethod
+    async def _from_shares(
+        self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
+    ) -> Sequence[Any]: ...

@@ -42,7 +42,7 @@ SIGN_GAP = 1 / 8
 
 
 def series(name: str, interval: Interval, degree: int) -> Approximation:
-    """The function interpolated at the Chebyshev points of the interval."""
+    """The series that is nearest to the function on the interval."""
     low, high = interval
     if not low < high:
         raise ParameterError(f"{name}: an interval from {low:g} to {high:g} is empty")
@@ -51,10 +51,14 @@ def series(name: str, interval: Interval, degree: int) -> Approximation:
         return _two_sides(name, max(-low, high), degree)
     if function != "sign" and low < 0:
         raise ParameterError(f"{name}: no values below zero, but the interval starts at {low:g}")
-    angles = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
+    if function == "sign":  # the same on the other side of zero, where it makes a reflection too
+        return Approximation(name, low, high, (1.0 if high > 0 else -1.0, *(0.0,) * degree))
+    # By relative errors: on a wide interval interpolation would be as far off at its upper end, where the
+    # inverse root is small, as at its lower.
+    angles = np.pi * (np.arange(8 * (degree + 1)) + 0.5) / (8 * (degree + 1))
     values = FUNCTIONS[function]((low + high + np.cos(angles) * (high - low)) / 2)
-    coefficients = 2 / (degree + 1) * np.cos(np.outer(np.arange(degree + 1), angles)) @ values
-    coefficients[0] /= 2
+    terms = np.cos(np.outer(angles, np.arange(degree + 1))) / values[:, None]
+    coefficients = np.linalg.lstsq(terms, np.ones(len(angles)), rcond=None)[0]
     return Approximation(name, low, high, tuple(map(float, coefficients)))
 
 

@@ -1,6 +1,7 @@
 package ckks
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 )
@@ -9,8 +10,17 @@ import (
 // paper's size and at a small one, against plain numbers.
 func TestOperations(t *testing.T) {
 	for _, set := range []uint8{testSet, paperSet} {
-		t.Run(sets[set/129].Name, func(t *testing.T) { operations(t, groupOf(t, set)) })
+		t.Run(findName(set), func(t *testing.T) { operations(t, groupOf(t, set)) })
 	}
+}
+
+func findName(set uint8) string {
+	for _, row := range sets {
+		if row.ID == set {
+			return row.Name
+		}
+	}
+	return ""
 }
 
 func operations(t *testing.T, g *group) {
@@ -59,4 +69,69 @@ func operations(t *testing.T, g *group) {
 		t.Errorf("a refresh from level %d ended at %d", deep.Level(), fresh.Level())
 	}
 	near(t, "refreshed from above", g.open(t, g.refreshed(t, ok(k.Lowered(x, 6)))), 1e-6, func(i int) float64 { return a[i] })
+	series := Chebyshev{Low: -2, High: 3, Coefficients: numbers(3, 32, 1)}
+	image := ok(k.Polynomial(x, series))
+	near(t, "polynomial", g.open(t, image), 1e-4, func(i int) float64 { return clenshaw(series, a[i]) })
+	if image.Level() != g.m.top-6 {
+		t.Errorf("a polynomial of degree 31 ended at level %d", image.Level())
+	}
+	near(t, "opened with flooding", g.openFlooded(t, x, flooding), 1e-4, func(i int) float64 { return a[i] })
+	near(t, "handed over", g.handedOver(t, ok(k.Lowered(x, 3))), 1e-4, func(i int) float64 { return a[i] })
+	near(t, "through shares", g.open(t, g.throughShares(t, ok(k.Lowered(x, 3)))), 1e-6, func(i int) float64 { return a[i] })
+}
+
+// clenshaw is the series in plain numbers.
+func clenshaw(series Chebyshev, x float64) float64 {
+	y := (2*x - series.Low - series.High) / (series.High - series.Low)
+	var one, two float64
+	for i := len(series.Coefficients) - 1; i > 0; i-- {
+		one, two = series.Coefficients[i]+2*y*one-two, one
+	}
+	return series.Coefficients[0] + y*one - two
+}
+
+// handedOver is what a receiver outside of the group reads.
+func (g *group) handedOver(t *testing.T, x *Ciphertext) []float64 {
+	receiver := must[*Secret](t)(NewSecret(g.m, label("receiver")))
+	public := make([]byte, must[int](t)(Size(g.m.ID, KindPublic, g.m.top, 0, true)))
+	common := label("receiver's common")
+	check(t, receiver.KeyPart(public, KindPublic, 0, common, label("error"), nil))
+	total := g.total(t, KindSwitching, x.Level(), flooding, func(i int, out []byte) error {
+		return g.secrets[i].SwitchingPart(out, x, common, public, label("switching", i), flooding)
+	})
+	message := make([]byte, len(total))
+	check(t, Switched(message, x, total))
+	values := make([]float64, g.m.Slots())
+	check(t, receiver.ReadSwitched(message, values))
+	if g.secrets[0].ReadSwitched(message, values) == nil {
+		t.Error("another key read what was handed over")
+	}
+	return values
+}
+
+// throughShares takes a ciphertext into shares and back; the first party takes the public share along.
+func (g *group) throughShares(t *testing.T, x *Ciphertext) *Ciphertext {
+	shares := make([][]byte, len(g.secrets)+1)
+	for i := range shares {
+		shares[i] = make([]byte, 8*ShareWords*g.m.Slots())
+	}
+	total := g.total(t, KindShare, x.Level(), 0, func(i int, out []byte) error {
+		return g.secrets[i].SharePart(out, shares[i], x, label("share", i))
+	})
+	public := shares[len(g.secrets)]
+	check(t, PublicShare(public, x, total, len(g.secrets)))
+	for at := 0; at < len(public); at += 16 {
+		sum := wideAt(public[at:]).add(wideAt(shares[0][at:]))
+		binary.LittleEndian.PutUint64(shares[0][at:], sum.low)
+		binary.LittleEndian.PutUint64(shares[0][at+8:], sum.high)
+	}
+	common := label("inputs")
+	inputs := g.total(t, KindInput, g.m.top, 0, func(i int, out []byte) error {
+		return g.secrets[i].InputPart(out, shares[i], common, label("input", i))
+	})
+	return must[*Ciphertext](t)(FromInputs(g.m, inputs, common))
+}
+
+func wideAt(data []byte) wide {
+	return wide{low: binary.LittleEndian.Uint64(data), high: binary.LittleEndian.Uint64(data[8:])}
 }

@@ -25,7 +25,7 @@ func (k *Keys) Polynomial(x *Ciphertext, series Chebyshev) (*Ciphertext, error) 
 		return nil, err
 	}
 	degree := len(series.Coefficients) - 1
-	if degree < 1 || degree > 1023 || !(series.Low < series.High) {
+	if degree < 0 || degree > 1023 || !(series.Low < series.High) {
 		return nil, fault.New(fault.Argument, "a series of degree %d on [%g, %g] makes no sense", degree, series.Low, series.High)
 	}
 	if !k.relin {
@@ -34,6 +34,9 @@ func (k *Keys) Polynomial(x *Ciphertext, series Chebyshev) (*Ciphertext, error) 
 	end := x.Level() - Depth(degree)
 	if end < 0 {
 		return nil, fault.New(fault.Range, "a series of degree %d takes %d levels, and %d are left", degree, Depth(degree), x.Level())
+	}
+	if degree == 0 {
+		return k.line(x, []float64{series.Coefficients[0], 0}, end)
 	}
 	y, err := k.times1(x, 2/(series.High-series.Low), x.Level()-1)
 	if err != nil {
@@ -61,7 +64,7 @@ func (k *Keys) Polynomial(x *Ciphertext, series Chebyshev) (*Ciphertext, error) 
 	return k.m.finished(ct), nil
 }
 
-// line is a series of degree one.
+// line is a series of degree one, of a number in [-1, 1].
 func (k *Keys) line(y *Ciphertext, coefficients []float64, end int) (*Ciphertext, error) {
 	out, err := k.times1(y, coefficients[1], end)
 	if err != nil {

@@ -51,7 +51,7 @@ def test_rotations_are_those_of_numpy_to_the_left(steps):
     near(GROUP.keys.rotate(X, steps), np.roll(A, -steps))
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3, 4, 7, 8, 31, 32, 63])
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 4, 7, 8, 31, 32, 63])
 def test_chebyshev_series_of_any_degree(degree):
     coefficients = RNG.uniform(-1, 1, degree + 1)
     interval = (-2.0, 3.0)
@@ -59,6 +59,10 @@ def test_chebyshev_series_of_any_degree(degree):
     want = np.polynomial.Chebyshev(coefficients, domain=interval)(A)
     near(found, want, 1e-6 * (degree + 1))
     assert found.level == X.level - 1 - int(np.ceil(np.log2(degree + 1)))
+
+
+def test_a_series_may_be_a_constant_of_any_length():
+    near(GROUP.keys.polynomial(X, [-1.0] + [0.0] * 31, (0.0, 3.0)), -np.ones(SLOTS))
 
 
 def test_a_refresh_brings_all_levels_back():

@@ -31,6 +31,7 @@ from atoll.crypto.hazmat.slot_secrets import (
     total,
 )
 from atoll.crypto.hazmat.slots import (
+    HEADER_BYTES,
     Ciphertext,
     Encoded,
     Factor,
@@ -45,6 +46,7 @@ from atoll.crypto.hazmat.slots import (
 )
 
 __all__ = [
+    "HEADER_BYTES",
     "SHARE_WORDS",
     "Ciphertext",
     "Encoded",

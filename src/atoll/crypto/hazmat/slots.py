@@ -11,6 +11,7 @@ lowest level among them. Every operation also comes for lists (``_all``), done i
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ Values = npt.NDArray[np.float64]
 _T = TypeVar("_T")
 
 ALLOW_INSECURE: Final = 1
+HEADER_BYTES: Final = 8
+"""What stands before the residues of every message."""
+RESIDUE_BYTES: Final = 8
 # Kinds of message, as go/ckks numbers them.
 CIPHERTEXT, PUBLIC, RELINEARISATION_1, RELINEARISATION_2, ROTATION, REFRESH = range(1, 7)
 OPENING, SWITCHING, SHARE, INPUT, SWITCHED = range(7, 12)
@@ -188,6 +192,23 @@ class Ciphertext(GoObject):
     def from_bytes(of: Set, data: golib.Buffer) -> Ciphertext:
         """Read one, checking its size, its level and every residue."""
         return read_all(of, [data])[0]
+
+    def half(self) -> memoryview:
+        """The second polynomial alone: all that parts of a refresh or an opening are made from."""
+        data = memoryview(self.to_bytes())
+        start = HEADER_BYTES + (len(data) - HEADER_BYTES) // 2
+        return memoryview(b"".join((data[:HEADER_BYTES], data[start:])))
+
+    @staticmethod
+    def from_half(of: Set, half: golib.Buffer) -> Ciphertext:
+        """What parts are made for, as :meth:`half` wrote it: as a ciphertext it is one of nothing."""
+        nothing = bytes(max(len(half) - HEADER_BYTES, 0))
+        return Ciphertext.from_bytes(of, b"".join((half[:HEADER_BYTES], nothing, half[HEADER_BYTES:])))
+
+    def mark(self) -> bytes:
+        """Tells apart what parts are made for; the same however many moduli are cut off."""
+        row = 2 * self.set.slots * RESIDUE_BYTES
+        return hashlib.sha256(self.half()[HEADER_BYTES : HEADER_BYTES + row]).digest()
 
 
 class Encoded(GoObject):

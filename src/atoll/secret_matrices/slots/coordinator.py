@@ -93,7 +93,7 @@ class Coordinator(Party):
     # ---- refreshes and openings ----
 
     async def _ask(self, step: int, rows: Matrix, level: int) -> list[Ciphertext]:
-        """The rows as parts are made for them; providers are sent the halves of those that they do not have."""
+        """The rows as parts are made for them; providers are sent halves of those that they do not have."""
         own = [x for x in rows if x.where is Where.COORDINATOR]
         low, here = await self._lowered(own, level), [x for x in rows if x.where is Where.EVERYBODY]
         mine, common = iter(low), iter(await self._values([x.held for x in here]))
@@ -104,7 +104,8 @@ class Coordinator(Party):
         return xs
 
     async def _refresh(self, rows: Matrix) -> Sequence[Later]:
-        step, fresh = self.next_step(), []
+        step = self.next_step()
+        fresh: list[Later] = []
         xs = await self._ask(step, rows, self.lowest)
         for start in range(0, len(xs), AT_ONCE):
             some = range(start, min(start + AT_ONCE, len(xs)))

@@ -1,7 +1,7 @@
 """Which keys there are, in the order in which they are made, and what makes one of them public.
 
-All are sums of the providers' parts. Key parts are large: one key is made after the other, and the coordinator adds
-parts up as they arrive.
+All are sums of the providers' parts. Key parts are large: one key is made after the other, and the
+coordinator adds parts up as they arrive.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Local steps that are done later: a program's verbs only note them, and what is wanted is computed together.
 
-A verb does not wait, so it cannot give way to other roles, and alone it would use one core. Steps that do not need each
-other are done side by side; of those that could be next, the one that the program noted for the earliest
-result, so that few results are alive at a time. A result that nobody asks for is never computed.
+A verb does not wait, so it cannot give way to other roles, and alone it would use one core. Steps that do not
+need each other are done side by side; of those that could be next, the one that the program noted for the
+earliest result, so that few results are alive at a time. A result that nobody asks for is never computed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The messages between machines on vectors in slots. Bodies are megabytes, and views of a message's bytes.
 
-A message names its step, which all roles count alike, and its place in it. Every row is a message of its own, so that
-sums are made as rows arrive, and no role has to hold what all the others send.
+A message names its step, which all roles count alike, and its place in it. Every row is a message of its own,
+so that sums are made as rows arrive, and no role has to hold what all the others send.
 """
 
 from __future__ import annotations

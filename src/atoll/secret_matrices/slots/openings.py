@@ -1,7 +1,7 @@
-"""Outputs for those who may have them: encrypted again under a key that only they know (the paper's DKeySwitch).
+"""Outputs for those who may have them: encrypted again under a key that only they know (DKeySwitch).
 
 The receivers of one output share a key, which the first of them draws: so a provider gives one part for one
-ciphertext, however many receivers there are, and whoever adds the parts up and passes the result on reads nothing.
+ciphertext, however many receivers there are, and whoever adds parts up and passes the result on reads nothing.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ class Circle:
             seed = (await self.net.receive(ReceiverSecret, first)).seed
             if len(seed) != SEED_BYTES:
                 raise MessageError(f"{first} sent a seed of {len(seed)} bytes, {SEED_BYTES} were due")
-        self._secret, self._public = await self.net.compute(_receiving_key, self.set, self.common, seed)
+        self._secret, public = await self.net.compute(_receiving_key, self.set, self.common, seed)
+        self._public = public
         if self.net.me == first:
             readers = [p for p in self.providers if p not in self.members]
-            await self.net.broadcast(readers, ReceiverKey(self._public))
+            await self.net.broadcast(readers, ReceiverKey(public))
 
     async def rows(self, lengths: Sequence[int], step: int | None = None) -> list[Values]:
         """The rows of one output, as the coordinator passes them on."""

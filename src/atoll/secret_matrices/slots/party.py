@@ -145,7 +145,7 @@ def _given_second(step: Callable[..., Any], second: Any, first: Any) -> Any:
 
 
 def _inner(keys: Keys, values: Sequence[Values | None], *inputs: Ciphertext) -> Ciphertext:
-    """Sum of products; ``values`` stand where the second factor is clear, None where it is among the inputs."""
+    """Sum of products; ``values`` are the clear second factors, None for one that is among the inputs."""
     others = iter(inputs[len(values) :])
     return keys.inner([(x, next(others) if y is None else y) for x, y in zip(inputs, values, strict=False)])
 

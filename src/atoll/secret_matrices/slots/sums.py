@@ -1,8 +1,8 @@
 """Whether a key is the sum of the providers' parts, although nobody is sent the parts of all others.
 
-Providers tell each other fingerprints of their parts, which add up as the parts do, taken with a secret that they
-drew together and the coordinator does not know. A sum that is wrong anywhere passes with a probability below 2^-39
-for each modulus.
+Providers tell each other fingerprints of their parts, which add up as the parts do, taken with a secret that
+they drew together and the coordinator does not know. A sum that is wrong anywhere passes with a probability
+below 2^-39.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A provider's machine: its part of the keys, its own products, its parts of refreshes and openings.
 
-A part of a refresh or an opening is a function of the secret key, so nothing of it leaves before the providers
+A part of a refresh or an opening is a function of the secret key. So nothing of it leaves before providers
 have compared what they were told (one round), and no ciphertext gets two.
 """
 

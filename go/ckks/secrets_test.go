@@ -303,8 +303,32 @@ func TestSecretsAreTernaryAndWiped(t *testing.T) {
 	}
 }
 
-// What is left of a part when the secret's share in it is taken off are its errors:
-// binomial, of variance 21/2, and no two alike.
+// errorsOf checks that p + a key are errors, binomial of variance 21/2, and no others' again.
+func (g *group) errorsOf(t *testing.T, name string, seen map[string]bool, p, a, key ring.Poly) {
+	t.Helper()
+	r, left := g.m.ring(1), ring.NewPoly(g.m.n, 1)
+	r.MulCoeffsMontgomery(lower(a, 1), lower(key, 1), left)
+	r.Add(left, lower(p, 1), left)
+	r.INTT(left, left)
+	list, square := []byte{}, 0.0
+	for i := range g.m.n {
+		value := g.m.lift(left, i).float()
+		if math.Abs(value) > 21 {
+			t.Fatalf("%s: an error is %g", name, value)
+		}
+		square += value * value / float64(g.m.n)
+		list = append(list, byte(int(value)))
+	}
+	if math.Abs(square-10.5) > 3 {
+		t.Errorf("%s: errors have variance %g", name, square)
+	}
+	if seen[string(list)] {
+		t.Errorf("%s: errors were used before", name)
+	}
+	seen[string(list)] = true
+}
+
+// What is left of a part when the secret's share in it is taken off are its errors.
 func TestPartsCarryErrors(t *testing.T) {
 	g := groupOf(t, testSet)
 	m, s := g.m, g.secrets[0]
@@ -312,29 +336,7 @@ func TestPartsCarryErrors(t *testing.T) {
 	common := label("c")
 	parts := g.parts(t, x, common, label("s"))
 	seen := map[string]bool{}
-	errors := func(name string, p, a, key ring.Poly) {
-		r := m.ring(1)
-		left := ring.NewPoly(m.n, 1)
-		r.MulCoeffsMontgomery(lower(a, 1), lower(key, 1), left)
-		r.Add(left, lower(p, 1), left)
-		r.INTT(left, left)
-		list, square := []byte{}, 0.0
-		for i := range m.n {
-			value := m.lift(left, i).float()
-			if math.Abs(value) > 21 {
-				t.Fatalf("%s: an error is %g", name, value)
-			}
-			square += value * value / float64(m.n)
-			list = append(list, byte(int(value)))
-		}
-		if math.Abs(square-10.5) > 3 {
-			t.Errorf("%s: errors have variance %g", name, square)
-		}
-		if seen[string(list)] {
-			t.Errorf("%s: errors were used before", name)
-		}
-		seen[string(list)] = true
-	}
+	errors := func(name string, p, a, key ring.Poly) { g.errorsOf(t, name, seen, p, a, key) }
 	rows := func(name string, kind Kind) [][]uint64 {
 		_, rows, err := m.read(parts[name], kind)
 		check(t, err)

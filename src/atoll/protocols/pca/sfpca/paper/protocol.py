@@ -184,20 +184,20 @@ def _in_units(table: Chosen, range_: Range, place: slice) -> Matrix:
 
 def _own(study: Study, me: Address, shape: Shape, place: slice, X: Matrix) -> algorithm1.Own:
     """A provider's rows; where islands hold columns, all rows of its own columns, about their means."""
+    sketch = sketch_of(public_seed(study), shape.rho, shape.n)
     if not shape.vertical:
         start = sum(shape.rows[: study.who(PROVIDER).index(me)])
-        return algorithm1.Own(X, start)
+        return algorithm1.Own(X, sketch.centred(X, start))
     means, whole = np.zeros(shape.columns), np.zeros((shape.n, shape.columns))
     means[place] = X.mean(axis=0)
     whole[:, place] = X - means[place]
-    return algorithm1.Own(whole, 0, means)
+    return algorithm1.Own(whole, sketch.times(whole, 0), means)
 
 
 def _plan(study: Study, public: Public, intervals: Intervals) -> Plan:
     p = study.read_parameters(PaperParameters)
-    sketch = sketch_of(public_seed(study), p.sketched, public.shape.n)
     use = agreed(intervals.of, p.paper.degree)
-    return Plan(public.shape, public.course, p.paper, sketch, use, intervals.variances)
+    return Plan(public.shape, public.course, p.paper, use, intervals.variances)
 
 
 def _facts(public: Public, intervals: Intervals) -> Facts:

@@ -73,7 +73,6 @@ async def opened_by_all(
     plan: Plan,
     found: Found,
     own: Own | None,
-    intervals: Intervals,
     facts: Facts,
     me: Address,
 ) -> Outputs:
@@ -87,7 +86,7 @@ async def opened_by_all(
         elif name == "variances":
             rows = [await _packed_variances(m, plan, checked.variances, found.mean, own)]
         else:
-            offsets = dots(m, await m.room(checked.W, 2), found.mean, plan.shape.columns)
+            offsets = dots(m, checked.W, found.mean, plan.shape.columns)
             rows = [*checked.W, packed(m, offsets)]
         released = taken(released, name, await m.opened(rows, lengths, receivers))
         if name == "tau":
@@ -121,7 +120,7 @@ async def _scores(
 ) -> Outputs:
     """Step 8: A'_i = W A_i^T - W o^T 1^T, each provider's for itself alone."""
     pieces = found.factors.pieces or pieces_of(m, plan.shape, None if own is None else own.table)
-    W = await m.broadcast(await m.room(W, 3))
+    W = await m.broadcast(W)
     (o,) = await m.broadcast([found.mean])
     made = projected(m, found.factors._replace(pieces=pieces), W, o, plan.shape.columns)
     blocks = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.machine import Slots, Vector
 from atoll.secret_matrices.slots.products import everywhere, unit
@@ -20,21 +18,16 @@ async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximat
     The floor is ours: where v is nothing but noise, k, which is |u|^2 whatever delta is, is no smaller, and
     the reflection is one all the same.
     """
-    root, sign, inverse = use["root"], use["sign"], use["inverse"]
-    floor = np.full(m.slots, use.floor)
     first = unit(at, length, m.slots)
-    together = 1 + max(root.depth, sign.depth)
+    together = 1 + use.levels_of_root
     [v] = await m.room([v], together if together <= m.fresh_level - m.lowest else 1)
     norm_2 = everywhere(m, m.times(v, v), length)  # lines 1, 2
     v_0 = everywhere(m, m.weighted(v, first), length)
-    norm_2, v_0 = await m.room([norm_2, v_0], max(root.depth, sign.depth))
-    norm = m.polynomial(m.plus(norm_2, floor), root)  # line 3
-    side = m.polynomial(v_0, sign)  # line 4
+    norm, side, v_0 = await use.root_and_sign(m, norm_2, v_0)  # lines 3, 4
     norm, side = await m.room([norm, side], 2)
     delta = m.times(side, norm)  # line 5
     u = m.add(v, m.weighted(delta, first))  # lines 6, 7
     u_0 = m.add(v_0, delta)
     outside = m.inner([(u_0, u_0), (m.scaled(v_0, -1), v_0)])  # line 8
-    [k] = await m.room([m.add(norm_2, outside)], inverse.depth + 1)  # line 9
-    scale = m.polynomial(k, inverse)  # line 10
+    scale = await use.inverse_root(m, m.add(norm_2, outside))  # lines 9, 10
     return m.times(u, scale)  # line 11

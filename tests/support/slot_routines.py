@@ -15,7 +15,7 @@ from atoll.secret_matrices.slots.eigen import eigen
 from atoll.secret_matrices.slots.householder import householder
 from atoll.secret_matrices.slots.levelled import Levelled
 from atoll.secret_matrices.slots.machine import Matrix, Operation, Slots, Tally, Values
-from atoll.secret_matrices.slots.orthogonal import qr
+from atoll.secret_matrices.slots.orthogonal import dqr, qr
 from atoll.secret_matrices.slots.packed import packed, square_product, unpacked
 from atoll.secret_matrices.slots.products import (
     Method,
@@ -132,6 +132,23 @@ def factorised(rows: int, length: int, use: Approximations) -> Routine:
         with m.tally.part("routine"):
             Q, R = await qr(m, V, length, use)
         return await shown(m, Q + R, length)
+
+    return program
+
+
+def factorised_apart(rows: int, length: int, use: Approximations) -> Routine:
+    """DQR^T: every provider has its own columns, and finds those of Q."""
+
+    async def program(m: Slots, own: Any) -> Found:
+        place, columns = (None, None) if own is None else own
+        whole = None if own is None else [np.full(m.slots, 1 / m.n_providers)]
+        [one] = await m.broadcast(await m.encrypted_total(whole, 1))  # own rows come from a product
+        wide = None if columns is None else np.pad(columns, ((0, 0), (0, length - columns.shape[1])))
+        mine = [None] * rows if wide is None else [repeated(row, m.slots) for row in wide]
+        V = [m.own_inner([(one, row)]) for row in mine]
+        with m.tally.part("routine"):
+            Q = await dqr(m, V, length, place, use)
+        return await m.opened_own(Q, [length] * rows)
 
     return program
 

@@ -140,9 +140,15 @@ def test_how_far_a_series_reaches(ratio: float, error: float) -> None:
     assert made.depth == 6
 
 
-def test_a_sign_on_one_side_is_a_constant() -> None:
-    assert series("a/sign", (-3.0, 0.0), 31).coefficients == (-1.0, *(0.0,) * 31)
-    assert series("a/sign", (0.0, 3.0), 31).coefficients == (1.0, *(0.0,) * 31)
+def test_a_sign_on_one_side_is_a_constant_that_stays_a_ciphertext() -> None:
+    for side, interval in ((-1.0, (-3.0, 0.0)), (1.0, (0.0, 3.0))):
+        constant, slope, *others = series("a/sign", interval, 31).coefficients
+        assert constant == side
+        assert 2.0**-36 < slope < 2.0**-25  # not lost at a scale of 2^38
+        assert others == [0.0] * 30
+
+
+def test_a_sign_on_both_sides_is_one_away_from_zero() -> None:
     both = series("a/sign", (-1.0, 2.0), 31)
     x = np.array([-2.0, -0.5, 0.5, 2.0]) / 2.0
     np.testing.assert_allclose(np.polynomial.chebyshev.chebval(x, both.coefficients), np.sign(x), atol=0.05)

@@ -12,6 +12,7 @@ from tests.support.slot_routines import (
     by_transpose,
     decomposed,
     factorised,
+    factorised_apart,
     inputs,
     learned,
     one_after_another,
@@ -20,7 +21,7 @@ from tests.support.slot_routines import (
     squares,
     symmetric,
 )
-from tests.support.slot_runs import clear, encrypted, provider
+from tests.support.slot_runs import INSECURE, clear, encrypted, provider
 
 from atoll.errors import ParameterError
 from atoll.secret_matrices.slots.products import Method, choose, period, repeated
@@ -99,6 +100,21 @@ def test_rows_are_factorised(rows: int, length: int) -> None:
     np.testing.assert_allclose(np.triu(R, 1), 0.0, atol=1e-6)
 
 
+@pytest.mark.parametrize(("rows", "lengths"), [(2, (4, 4, 3)), (4, (5, 9, 16))])
+def test_rows_are_factorised_where_every_provider_has_its_own_columns(
+    rows: int, lengths: tuple[int, ...]
+) -> None:
+    (V,) = matrices((rows, sum(lengths)))
+    given = [None, *enumerate(np.split(V, np.cumsum(lengths)[:-1], axis=1))]
+    longest = max(lengths)
+    use = learned(lambda use: factorised_apart(rows, longest, use), given, clear)
+    results = clear(factorised_apart(rows, longest, use), given).results
+    Q = np.hstack([np.array(results[provider(i)])[:, :n] for i, n in enumerate(lengths)])
+    np.testing.assert_allclose(Q @ Q.T, np.eye(rows), atol=1e-8)
+    np.testing.assert_allclose(V @ Q.T @ Q, V, atol=1e-6)
+    np.testing.assert_allclose(np.triu(V @ Q.T, 1), 0.0, atol=1e-6)
+
+
 @pytest.mark.parametrize(("size", "w"), [(2, 4), (3, 6), (6, 6)])
 def test_eigenvectors(size: int, w: int) -> None:
     M = symmetric(size)
@@ -127,37 +143,46 @@ def test_the_cheapest_method_is_taken_and_all_prices_are_told() -> None:
 # ---- encrypted, at the paper's parameters, against the clear twin ----
 
 
-@pytest.fixture(scope="module")
-def programs() -> list[tuple[str, Any, list[Any]]]:
-    """Every routine with its inputs: the coordinator's None, then three providers'."""
-    M, N, mu, A, B = matrices((2, 3), (3, 5), (1, 3), (2, 2), (2, 2))
-    row, V = matrices((1, 4), (2, 4), seed=2)
-    Z = symmetric(2)
+def every_routine() -> list[tuple[str, Any, list[Any]]]:
+    """The least sizes that meet every line: name, program, and the inputs of all."""
+    M, N, mu, A, B = matrices((1, 2), (2, 3), (1, 2), (2, 2), (2, 2))
+    row, V, apart = matrices((1, 3), (2, 3), (2, 9), seed=2)
     out: list[tuple[str, Any, list[Any]]] = [
-        (method.name, by_method(method, 2, 3, 5), inputs(M, N)) for method in Method
+        (method.name, by_method(method, 1, 2, 3), inputs(M, N)) for method in Method
     ]
-    out.append(("X X^T", by_transpose(2, 3), inputs(M)))
-    out += [(f"M4, case {case}", by_one_vector(case, 2, 3), inputs(M, mu)) for case in (1, 2)]
+    out.append(("X X^T", by_transpose(1, 2), inputs(M)))
+    out += [(f"M4, case {case}", by_one_vector(case, 1, 2), inputs(M, mu)) for case in (1, 2)]
     out.append(("M5", squares(2), inputs(A, B)))
     for name, make, given in (
-        ("Householder", lambda use: reflector(4, 0, use), inputs(row)),
-        ("QR^T", lambda use: factorised(2, 4, use), inputs(V)),
-        ("Eigen", lambda use: decomposed(2, 1, use), inputs(Z)),
+        ("Householder", lambda use: reflector(3, 0, use), inputs(row)),
+        ("QR^T", lambda use: factorised(2, 3, use), inputs(V)),
+        ("DQR^T", lambda use: factorised_apart(2, 3, use), [None, *enumerate(np.split(apart, 3, axis=1))]),
+        ("Eigen", lambda use: decomposed(2, 1, use), inputs(symmetric(2))),
     ):
         out.append((name, make(learned(make, given, clear)), given))
     return out
 
 
-def test_every_routine_encrypted_finds_and_counts_what_its_twin_does(programs: Any) -> None:
-    names, routines, given = zip(*programs, strict=True)
+def compare(routines: list[tuple[str, Any, list[Any]]], *, set_name: str, within: float) -> None:
+    names, programs, given = zip(*routines, strict=True)
     everybodys = [None, *(tuple(one[1 + i] for one in given) for i in range(3))]
-    program = one_after_another(*routines)
-    secret = encrypted(program, everybodys, set_name=PAPER)
-    twin = clear(program, everybodys, set_name=PAPER)
+    program = one_after_another(*programs)
+    secret = encrypted(program, everybodys, set_name=set_name)
+    twin = clear(program, everybodys, set_name=set_name)
     for name, got, due in zip(names, secret.results[provider(0)], twin.results[provider(0)], strict=True):
-        np.testing.assert_allclose(got, due, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(got, due, atol=within, err_msg=name)
     for role, tally in twin.tallies.items():
         assert secret.tallies[role].total == tally.total
+
+
+def test_every_routine_encrypted_finds_and_counts_what_its_twin_does() -> None:
+    compare(every_routine(), set_name=INSECURE, within=2e-5)
+
+
+def test_products_and_reflections_at_the_papers_parameters() -> None:
+    """QR^T, DQR^T and Eigen too, in benchmarks/sfpca_paper_routines.py: they take a minute."""
+    wanted = {"M3", "M4, case 2", "M5", "Householder"}
+    compare([one for one in every_routine() if one[0] in wanted], set_name=PAPER, within=1e-4)
 
 
 def test_parts_add_up() -> None:

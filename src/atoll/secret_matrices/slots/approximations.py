@@ -42,30 +42,40 @@ SIGN_GAP = 1 / 8
 
 
 def series(name: str, interval: Interval, degree: int) -> Approximation:
-    """The function interpolated at the Chebyshev points of the interval."""
+    """The series that is nearest to the function on the interval."""
     low, high = interval
     if not low < high:
         raise ParameterError(f"{name}: an interval from {low:g} to {high:g} is empty")
     function = name.rsplit("/", 1)[-1]
-    if function == "sign" and low < 0 < high:
-        return _two_sides(name, max(-low, high), degree)
-    if function != "sign" and low < 0:
+    if function == "sign":
+        return _sign_series(name, interval, degree)
+    if low < 0:
         raise ParameterError(f"{name}: no values below zero, but the interval starts at {low:g}")
-    angles = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
+    # By relative errors: on a wide interval interpolation would be as far off at its upper end, where the
+    # inverse root is small, as at its lower.
+    angles = np.pi * (np.arange(8 * (degree + 1)) + 0.5) / (8 * (degree + 1))
     values = FUNCTIONS[function]((low + high + np.cos(angles) * (high - low)) / 2)
-    coefficients = 2 / (degree + 1) * np.cos(np.outer(np.arange(degree + 1), angles)) @ values
-    coefficients[0] /= 2
+    terms = np.cos(np.outer(angles, np.arange(degree + 1))) / values[:, None]
+    coefficients = np.linalg.lstsq(terms, np.ones(len(angles)), rcond=None)[0]
     return Approximation(name, low, high, tuple(map(float, coefficients)))
 
 
-def _two_sides(name: str, high: float, degree: int) -> Approximation:
-    """The sign on an interval around zero: least squares on both sides of a gap, odd terms only."""
+def _sign_series(name: str, interval: Interval, degree: int) -> Approximation:
+    """On one side of zero a constant, which makes a reflection for values of the other sign too.
+
+    Around zero, least squares on both sides of a gap, odd terms only.
+    """
+    low, high = interval
+    end = max(-low, high)
+    if not low < 0 < high:
+        constant = (1.0 if high > 0 else -1.0, *(0.0,) * degree)
+        return Approximation(name, -end, end, constant)
     x = SIGN_GAP + (1 - SIGN_GAP) * (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
     odd = np.arange(1, degree + 1, 2)
     fitted = np.linalg.lstsq(np.cos(np.outer(np.arccos(x), odd)), np.ones(len(x)), rcond=None)[0]
     coefficients = np.zeros(degree + 1)
     coefficients[odd] = fitted
-    return Approximation(name, -high, high, tuple(map(float, coefficients)))
+    return Approximation(name, -end, end, tuple(map(float, coefficients)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,16 +83,12 @@ class Exact(Approximation):
     """The function itself, for a run in the clear that notes between which values it is taken."""
 
     seen: dict[str, Interval]
-    sides: dict[str, float]
 
     def at(self, x: Values) -> Values:
-        """Its values, noted. A sign stays what it was at first: either one makes a reflection."""
+        """Its values, noted."""
         low, high = self.seen.get(self.name, (np.inf, -np.inf))
         self.seen[self.name] = (min(low, float(x.min())), max(high, float(x.max())))
-        function = self.name.rsplit("/", 1)[-1]
-        if function == "sign":
-            return np.full(x.shape, self.sides.setdefault(self.name, float(_sign(x[:1])[0])))
-        return FUNCTIONS[function](x)
+        return FUNCTIONS[self.name.rsplit("/", 1)[-1]](x)
 
 
 @dataclass(frozen=True)
@@ -115,22 +121,23 @@ class Recording(Approximations):
     table: Mapping[str, Approximation] = field(default_factory=dict)
     degree: int = 31
     seen: dict[str, Interval] = field(default_factory=dict)
-    sides: dict[str, float] = field(default_factory=dict)
 
     def __getitem__(self, function: str) -> Approximation:
-        return Exact(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), self.seen, self.sides)
+        return Exact(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), self.seen)
 
     def intervals(self, margin: float = 2.0) -> dict[str, Interval]:
         """What to agree upon: everything that was seen, and as many times less and more as the margin says.
 
-        A sign keeps the side on which it was seen first, so that its series is a constant.
+        A number whose sign was always the same is taken to keep it; it is no larger than its row.
         """
         out: dict[str, Interval] = {}
         for name, (low, high) in self.seen.items():
-            if name in self.sides:
-                out[name] = (0.5, 1.5) if self.sides[name] > 0 else (-1.5, -0.5)
-            else:
-                out[name] = (max(low, self.floor) / margin, max(high, self.floor) * margin)
+            if not name.endswith("sign"):
+                out[name] = (low / margin, high * margin)
+                continue
+            _, square = self.seen[name.removesuffix("sign") + "root"]
+            end = float(np.sqrt(square * margin))
+            out[name] = (-end if low < 0 else 0.0, end if high > 0 else 0.0)
         return out
 
 

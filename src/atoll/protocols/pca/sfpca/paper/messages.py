@@ -1,0 +1,30 @@
+"""The messages of the paper variant's roles; the machines that compute for them have their own."""
+
+from __future__ import annotations
+
+from atoll.codec import Message
+from atoll.protocols.pca.sfpca.messages import DataRange, Names, RowCount, RowCounts
+from atoll.secret_matrices.slots import messages as machine
+
+
+class Estimates(Message, frozen=True):
+    """The simulating provider -> everybody: the power of two that data are multiplied by so that the largest
+    variance is about one, the power of two of each component's variance, and the powers of two between which
+    the argument of each approximation lies, by place."""
+
+    scale: int
+    variances: tuple[int, ...]
+    places: tuple[str, ...]
+    lows: tuple[int, ...]
+    highs: tuple[int, ...]
+
+
+class VarianceUnit(Message, frozen=True):
+    """Coordinator -> consumer: what opened variances are to be multiplied by, and how many more there are than
+    components."""
+
+    value: float
+    further: int
+
+
+MESSAGES = (RowCount, RowCounts, DataRange, Names, Estimates, VarianceUnit, *machine.MESSAGES)

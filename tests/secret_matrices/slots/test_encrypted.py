@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.slot_programs import BOTH, LENGTH, OTHERS, everything, tables
-from tests.support.slot_runs import INSECURE, Ran, clear, encrypted, provider, run_of
+from tests.support.slot_runs import COORDINATOR, INSECURE, Ran, clear, encrypted, provider, run_of
 from tests.support.taps import Tap
 
 from atoll.codec import Decoder, Message
@@ -216,3 +216,28 @@ def test_what_lies_beyond_the_opened_slots_is_not_opened(monkeypatch: pytest.Mon
         assert len(values) == 512
         assert np.abs(values[:10]).max() > 0.01
         assert np.abs(values[10:]).max() < PRECISE
+
+
+def test_every_refreshed_row_has_a_polynomial_of_its_own() -> None:
+    async def program(m: Slots, own: Any) -> Any:
+        marks = []
+        rows = await m.encrypted_total(None if own is None else list(own), 2)
+        for _ in range(2):
+            rows = await m.refresh(rows)
+            marks += [x.held.value.mark() for x in rows if x.held is not None]
+        return marks
+
+    assert len(set(encrypted(program, tables()).results[str(COORDINATOR)])) == 4
+
+
+def test_equal_rows_are_encrypted_differently() -> None:
+    """More of them than are encrypted at once."""
+
+    async def program(m: Slots, own: Any) -> Any:
+        await m.encrypted_total(None if own is None else [own[0]] * 20, 20)
+
+    kept = Kept()
+    encrypted(program, tables(), observer=kept)
+    arrived = [kept.decoder.decode(event.data) for event in kept.received(COORDINATOR)]
+    sent = {bytes(message.body) for message in arrived if isinstance(message, messages.SentRow)}
+    assert len(sent) == 3 * 20

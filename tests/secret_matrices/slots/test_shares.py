@@ -83,6 +83,18 @@ def test_what_the_first_provider_is_told_hides_a_number_in_all_its_bits() -> Non
         assert {0, 1, 2, 3} == set(found)
 
 
+def test_equal_rows_are_masked_differently() -> None:
+    async def program(m: Slots, own: Any) -> Any:
+        await m.from_shares(None if own is None else [own, own], [LENGTH] * 2, PRIME)
+
+    tap = Tap()
+    encrypted(program, [None, *(np.array([7] * LENGTH, dtype=object) for _ in range(3))], observer=tap)
+    decoder = Decoder[Message](messages.MESSAGES)
+    arrived = [decoder.decode(e.data) for e in tap.received(Address("p0", "provider"))]
+    masked = [bytes(m.body) for m in arrived if isinstance(m, messages.MaskedIntegers)]
+    assert len(set(masked)) == len(masked) == 4
+
+
 def test_numbers_too_large_for_slots_are_refused_on_their_way_back() -> None:
     async def program(m: Slots, own: Any) -> Any:
         await m.from_shares(None if own is None else [own], [2], PRIME)

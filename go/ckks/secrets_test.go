@@ -58,7 +58,7 @@ func (g *group) parts(t *testing.T, x *Ciphertext, common, seed []byte) map[stri
 	t.Helper()
 	s := g.secrets[0]
 	shares := make([]byte, 8*ShareWords*g.m.Slots())
-	public := g.totals.Public
+	receiver := must[*Receiver](t)(NewReceiver(g.m, common, g.totals.Public))
 	out := map[string][]byte{}
 	add := func(name string, kind Kind, step int, make1 func(out []byte) error) {
 		level := x.Level()
@@ -78,7 +78,7 @@ func (g *group) parts(t *testing.T, x *Ciphertext, common, seed []byte) map[stri
 	add("rotation 2", KindRotation, 2, key(KindRotation, 2))
 	add("refresh", KindRefresh, 0, func(out []byte) error { return s.RefreshPart(out, x, common, seed) })
 	add("opening", KindOpening, 20, func(out []byte) error { return s.OpeningPart(out, x, seed, 20) })
-	add("switching", KindSwitching, 20, func(out []byte) error { return s.SwitchingPart(out, x, common, public, seed, 20) })
+	add("switching", KindSwitching, 20, func(out []byte) error { return s.SwitchingPart(out, x, receiver, seed, 20) })
 	add("share", KindShare, 0, func(out []byte) error { return s.SharePart(out, shares, x, seed) })
 	add("input", KindInput, 0, func(out []byte) error { return s.InputPart(out, shares, common, seed) })
 	written := func(name string, y *Ciphertext) {
@@ -303,8 +303,32 @@ func TestSecretsAreTernaryAndWiped(t *testing.T) {
 	}
 }
 
-// What is left of a part when the secret's share in it is taken off are its errors:
-// binomial, of variance 21/2, and no two alike.
+// errorsOf checks that p + a key are errors, binomial of variance 21/2, and no others' again.
+func (g *group) errorsOf(t *testing.T, name string, seen map[string]bool, p, a, key ring.Poly) {
+	t.Helper()
+	r, left := g.m.ring(1), ring.NewPoly(g.m.n, 1)
+	r.MulCoeffsMontgomery(lower(a, 1), lower(key, 1), left)
+	r.Add(left, lower(p, 1), left)
+	r.INTT(left, left)
+	list, square := []byte{}, 0.0
+	for i := range g.m.n {
+		value := g.m.lift(left, i).float()
+		if math.Abs(value) > 21 {
+			t.Fatalf("%s: an error is %g", name, value)
+		}
+		square += value * value / float64(g.m.n)
+		list = append(list, byte(int(value)))
+	}
+	if math.Abs(square-10.5) > 3 {
+		t.Errorf("%s: errors have variance %g", name, square)
+	}
+	if seen[string(list)] {
+		t.Errorf("%s: errors were used before", name)
+	}
+	seen[string(list)] = true
+}
+
+// What is left of a part when the secret's share in it is taken off are its errors.
 func TestPartsCarryErrors(t *testing.T) {
 	g := groupOf(t, testSet)
 	m, s := g.m, g.secrets[0]
@@ -312,29 +336,7 @@ func TestPartsCarryErrors(t *testing.T) {
 	common := label("c")
 	parts := g.parts(t, x, common, label("s"))
 	seen := map[string]bool{}
-	errors := func(name string, p, a, key ring.Poly) {
-		r := m.ring(1)
-		left := ring.NewPoly(m.n, 1)
-		r.MulCoeffsMontgomery(lower(a, 1), lower(key, 1), left)
-		r.Add(left, lower(p, 1), left)
-		r.INTT(left, left)
-		list, square := []byte{}, 0.0
-		for i := range m.n {
-			value := m.lift(left, i).float()
-			if math.Abs(value) > 21 {
-				t.Fatalf("%s: an error is %g", name, value)
-			}
-			square += value * value / float64(m.n)
-			list = append(list, byte(int(value)))
-		}
-		if math.Abs(square-10.5) > 3 {
-			t.Errorf("%s: errors have variance %g", name, square)
-		}
-		if seen[string(list)] {
-			t.Errorf("%s: errors were used before", name)
-		}
-		seen[string(list)] = true
-	}
+	errors := func(name string, p, a, key ring.Poly) { g.errorsOf(t, name, seen, p, a, key) }
 	rows := func(name string, kind Kind) [][]uint64 {
 		_, rows, err := m.read(parts[name], kind)
 		check(t, err)

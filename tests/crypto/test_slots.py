@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import gc
+import math
+
 import numpy as np
 import pytest
 from tests.crypto.slot_group import TEST_SET, label, slot_group
 
-from atoll.crypto.slots import Ciphertext, Keys, Secret, Shares, find, from_inputs, public_share, sets, total
-from atoll.crypto.slots import switched as hand_over
+from atoll.crypto.hazmat import golib
+from atoll.crypto.slots import (
+    Ciphertext,
+    Keys,
+    Secret,
+    Shares,
+    find,
+    from_inputs,
+    opened,
+    public_share,
+    refreshed,
+    sets,
+    switched,
+    total,
+)
 from atoll.errors import MessageError, ParameterError, RangeOverflow
 
 GROUP = slot_group()
@@ -89,7 +105,7 @@ def test_a_receiver_alone_reads_what_was_handed_over():
     public = receiver.public_part(common, label("receiver's error"))
     low = GROUP.keys.lowered(X, 4)
     parts = [s.switching_part(low, common, public, GROUP.seed(), 10) for s in GROUP.secrets]
-    message = hand_over(low, total(GROUP.set, parts))
+    message = switched(low, total(GROUP.set, parts))
     assert np.abs(receiver.decrypt(message) - A).max() < 1e-5
     with pytest.raises(RangeOverflow):
         GROUP.secrets[0].decrypt(message)
@@ -165,3 +181,88 @@ def test_messages_are_checked_to_the_last_residue():
         wrong[place] = value
         with pytest.raises(MessageError):
             Ciphertext.from_bytes(GROUP.set, bytes(wrong))
+
+
+def test_the_same_seeds_make_the_same_bytes_and_others_do_not():
+    secret, low = GROUP.secrets[0], GROUP.keys.lowered(X, 4)
+    common, seed, other = label("c"), label("s"), label("t")
+    public = GROUP.totals[0]
+
+    def parts(common: bytes, seed: bytes) -> list[bytes]:
+        return [
+            secret.public_part(common, seed),
+            secret.relinearisation_part_1(common, seed),
+            secret.rotation_part(common, seed, 2),
+            bytes(secret.refresh_part(low, common, seed)),
+            bytes(secret.opening_part(low, seed, 20)),
+            bytes(secret.switching_part(low, common, public, seed, 20)),
+            bytes(secret.share_part(low, seed)[0]),
+            GROUP.keys.encrypt(A, seed).to_bytes(),
+            GROUP.keys.rerandomised(low, seed).to_bytes(),
+        ]
+
+    assert parts(common, seed) == parts(common, seed)
+    assert all(x != y for x, y in zip(parts(common, seed), parts(common, other), strict=True))
+
+
+def test_many_threads_make_the_bytes_of_one():
+    """A list is spread over all cores: what comes out does not depend on them."""
+    rows = [A * i for i in range(1, 9)]
+    together = GROUP.keys.encrypt_all(rows, label("s"))
+    again = GROUP.keys.encrypt_all(rows, label("s"))
+    assert [x.to_bytes() for x in together] == [x.to_bytes() for x in again]
+    products = GROUP.keys.times_all(together, together[::-1])
+    alone = [GROUP.keys.times(x, y) for x, y in zip(together, together[::-1], strict=True)]
+    assert [x.to_bytes() for x in products] == [x.to_bytes() for x in alone]
+
+
+def test_ciphertexts_are_freed_with_their_last_reference():
+    gc.collect()
+    before = golib.live_handles()
+    made = GROUP.keys.rotate_all([X, Y], [1, 2])
+    assert golib.live_handles() == before + 2
+    del made
+    assert golib.live_handles() == before
+    spent = GROUP.keys.lowered(X, 0)
+    with pytest.raises(RangeOverflow):
+        GROUP.keys.times_all([X, spent], [X, spent])
+    assert golib.live_handles() == before + 1
+
+
+def test_secrets_do_not_show():
+    assert "hidden" in repr(GROUP.secrets[0])
+    assert "hidden" in repr(X)
+
+
+def test_levels_and_scales_are_known_to_all():
+    assert X.level == 9
+    assert X.scale == 2.0**38
+    for level in range(9):
+        assert abs(GROUP.keys.lowered(X, level).scale / 2.0**38 - 1) < 2.0**-17
+
+
+def test_the_set_of_the_paper_is_pinned():
+    paper = find("paper-14")
+    assert (paper.slots, paper.top, paper.refresh_level, paper.scale_bits) == (8192, 9, 2, 38)
+    assert (paper.magnitude_bits, paper.mask_bits, paper.max_parties, paper.security_bits) == (
+        10,
+        112,
+        63,
+        128,
+    )
+    assert math.log2(math.prod(paper.moduli) * paper.special) <= 430
+    assert paper.ciphertext_bytes() == 2_621_448
+    assert paper.rotation_steps == tuple(2**i for i in range(13))
+
+
+def test_the_set_of_the_paper_multiplies_and_refreshes():
+    paper = find("paper-14")
+    secrets = [Secret.generate(paper, label("paper", i)) for i in range(3)]
+    public = total(paper, [s.public_part(label("c"), label(i)) for i, s in enumerate(secrets)])
+    keys = Keys(paper, label("c"), [public])
+    values = RNG.uniform(-2, 2, paper.slots)
+    x = keys.lowered(keys.weighted(keys.encrypt(values, label("e")), values), 2)
+    parts = [s.refresh_part(x, label("r"), label("m", i)) for i, s in enumerate(secrets)]
+    fresh = refreshed(x, total(paper, parts), label("r"), 3)
+    openings = [s.opening_part(fresh, label("o", i), 12) for i, s in enumerate(secrets)]
+    assert np.abs(opened(fresh, total(paper, openings)) - values**2).max() < 1e-5

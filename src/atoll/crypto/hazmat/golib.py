@@ -258,6 +258,24 @@ class Handle:
         self.close()
 
 
+class GoObject:
+    """Something that lives on the Go side, and shows nothing of itself."""
+
+    _handle: Handle
+
+    @property
+    def number(self) -> int:
+        """Its handle, for calls into the library."""
+        return self._handle.number
+
+    def close(self) -> None:
+        """Free it now rather than when it is collected."""
+        self._handle.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(<hidden>)"
+
+
 def handles_from(count: int, name: str, *arguments: Any) -> list[Handle]:
     """The objects that one call opens, as many as asked for."""
     places = ffi.new("uint64_t[]", max(count, 1))

@@ -26,8 +26,8 @@ from atoll.crypto.hazmat.slots import (
     SHARE,
     SWITCHING,
     Ciphertext,
-    GoObject,
     Set,
+    SlotObject,
     Values,
     handles,
     made,
@@ -67,7 +67,7 @@ int32_t atoll_ckks_from_inputs(uint32_t, uint32_t, uint8_t*, uint64_t, uint8_t*,
 """)
 
 
-class Secret(GoObject):
+class Secret(SlotObject):
     """One party's part of the secret key, expanded from its seed; or a receiver's own key."""
 
     @staticmethod

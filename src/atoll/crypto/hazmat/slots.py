@@ -144,27 +144,15 @@ def find(name: str, *, for_tests: bool = False) -> Set:
     raise ParameterError(f"the set of slots {name!r} is unknown", hint=f"known are {known}")
 
 
-class GoObject:
-    """Something that lives on the Go side."""
+class SlotObject(golib.GoObject):
+    """Something of one set that lives on the Go side."""
 
     def __init__(self, of: Set, handle: golib.Handle) -> None:
         self.set = of
         self._handle = handle
 
-    @property
-    def number(self) -> int:
-        """Its handle, for calls into the library."""
-        return self._handle.number
 
-    def close(self) -> None:
-        """Free it now rather than when it is collected."""
-        self._handle.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.set.name})"
-
-
-class Ciphertext(GoObject):
+class Ciphertext(SlotObject):
     """An encrypted vector; nothing changes it."""
 
     @functools.cached_property
@@ -211,7 +199,7 @@ class Ciphertext(GoObject):
         return hashlib.sha256(self.half()[HEADER_BYTES : HEADER_BYTES + row]).digest()
 
 
-class Encoded(GoObject):
+class Encoded(SlotObject):
     """Numbers in the clear, ready for products with ciphertexts at one level."""
 
     def __init__(self, of: Set, handle: golib.Handle, level: int) -> None:
@@ -237,7 +225,7 @@ def encoded_all(of: Set, rows: Sequence[Values], level: int) -> list[Encoded]:
     return [Encoded(of, handle, level) for handle in numbers]
 
 
-class Keys(GoObject):
+class Keys(SlotObject):
     """What computes: the public key, the relinearisation key and rotation keys, from the totals of all parts.
 
     Any may be missing; what needs it then says so. ``common`` is the seed that the parts were made for.
@@ -388,7 +376,7 @@ def made(of: Set, count: int, name: str, *arguments: Any) -> list[Ciphertext]:
     return [Ciphertext(of, handle) for handle in golib.handles_from(count, name, *arguments)]
 
 
-def handles(objects: Sequence[GoObject]) -> Any:
+def handles(objects: Sequence[SlotObject]) -> Any:
     """The handles of objects, as the library takes them."""
     return golib.ffi.new("uint64_t[]", [one.number for one in objects])
 

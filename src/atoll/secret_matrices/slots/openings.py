@@ -1,7 +1,7 @@
 """Outputs for those who may have them: encrypted again under a key that only they know (DKeySwitch).
 
 The receivers of one output share a key, which the first of them draws: so a provider gives one part for one
-ciphertext, however many receivers there are, and whoever adds parts up and passes the result on reads nothing.
+ciphertext, however many receivers there are; whoever adds parts up and passes the result on reads nothing.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def add_up(chosen: Set, coin: bytes, parts: Sequence[bytes], total: bytes) -> bo
 
 
 class KeyAccounts:
-    """One provider's fingerprints of the keys under way: of its own parts, and of the sums that it was sent."""
+    """One provider's fingerprints of keys under way: of its own parts, and of the sums that it was sent."""
 
     def __init__(self, chosen: Set, coin: bytes) -> None:
         self._set = chosen
@@ -65,7 +65,7 @@ class KeyAccounts:
         return b"".join(self.given)
 
     def right(self, notes: Mapping[str, bytes]) -> bool:
-        """Whether every key booked so far is the sum of what everybody says to have given; then starts anew."""
+        """Whether every key booked so far is the sum of what everybody gave; then starts anew."""
         size = note_bytes(self._set)
         if any(len(note) != size * len(self._sums) for note in notes.values()):
             return False

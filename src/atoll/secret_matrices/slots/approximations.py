@@ -39,6 +39,9 @@ FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"root": _root, "sign": _s
 FLOOR = 2.0**-24
 SIGN_GAP = 1 / 8
 """A sign on an interval around zero is fitted to what is not smaller than this part of it."""
+SIGN_SLOPE = 2.0**-30
+"""What a constant sign still takes of its argument: a constant alone leaves no ciphertext, but
+the same number in the clear every time, which no machine refreshes twice."""
 
 
 def series(name: str, interval: Interval, degree: int) -> Approximation:
@@ -68,7 +71,7 @@ def _sign_series(name: str, interval: Interval, degree: int) -> Approximation:
     low, high = interval
     end = max(-low, high)
     if not low < 0 < high:
-        constant = (1.0 if high > 0 else -1.0, *(0.0,) * degree)
+        constant = (1.0 if high > 0 else -1.0, SIGN_SLOPE, *(0.0,) * (degree - 1))
         return Approximation(name, -end, end, constant)
     x = SIGN_GAP + (1 - SIGN_GAP) * (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
     odd = np.arange(1, degree + 1, 2)

@@ -6,7 +6,7 @@ from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.machine import Slots, Vector
 from atoll.secret_matrices.slots.products import everywhere, unit
 
-__all__ = ["householder"]
+__all__ = ["householder", "lengths"]
 
 
 async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximations) -> Vector:
@@ -23,11 +23,15 @@ async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximat
     [v] = await m.room([v], together if together <= m.fresh_level - m.lowest else 1)
     norm_2 = everywhere(m, m.times(v, v), length)  # lines 1, 2
     v_0 = everywhere(m, m.weighted(v, first), length)
+    delta, scale = await lengths(m, norm_2, v_0, use)
+    return m.times(m.add(v, m.weighted(delta, first)), scale)  # lines 6, 7, 11
+
+
+async def lengths(m: Slots, norm_2: Vector, v_0: Vector, use: Approximations) -> tuple[Vector, Vector]:
+    """From |v|^2 and v_0: what is added to v_0, and one over the length of what that makes of v."""
     norm, side, v_0 = await use.root_and_sign(m, norm_2, v_0)  # lines 3, 4
     norm, side = await m.room([norm, side], 2)
     delta = m.times(side, norm)  # line 5
-    u = m.add(v, m.weighted(delta, first))  # lines 6, 7
     u_0 = m.add(v_0, delta)
     outside = m.inner([(u_0, u_0), (m.scaled(v_0, -1), v_0)])  # line 8
-    scale = await use.inverse_root(m, m.add(norm_2, outside))  # lines 9, 10
-    return m.times(u, scale)  # line 11
+    return delta, await use.inverse_root(m, m.add(norm_2, outside))  # lines 9, 10

@@ -217,11 +217,14 @@ class Slots(ABC):
     async def opened(
         self, rows: Matrix, lengths: Sequence[int], receivers: frozenset[str]
     ) -> list[Values] | None:
-        """Rows in the clear for the receivers only, flooded with noise; None for everybody else."""
+        """So many first numbers of rows for the receivers only, flooded with noise; None for everybody else.
+
+        The other slots are set to zero before, which takes a level.
+        """
 
     @abstractmethod
     async def opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
-        """Every provider's OWN rows, for itself alone; None at the coordinator."""
+        """So many first numbers of every provider's OWN rows, for itself alone; one level as well."""
 
     @abstractmethod
     async def to_shares(

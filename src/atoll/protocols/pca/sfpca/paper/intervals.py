@@ -135,7 +135,7 @@ class Deciding(Approximations):
     """The coordinates that are left after each reflection."""
 
     def __getitem__(self, function: str) -> Approximation:
-        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, {}, by=self)
+        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, by=self)
 
     def decide(self, place: str, x: Values) -> tuple[float, float]:
         """The interval of a place, from every world's argument there."""

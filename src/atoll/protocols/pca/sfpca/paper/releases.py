@@ -201,7 +201,6 @@ def _variances(opened: Table, unit: VarianceUnit, tolerance: float) -> Outputs:
         "explained_variance": values * unit.value,
         "total_variance": max(total, float(values.sum())) * unit.value,
         "noise_variance": max(0.0, rest) / unit.further * unit.value if unit.further else 0.0,
-        "noise": None,
     }
 
 

@@ -183,7 +183,7 @@ def stretched(m: Slots, plan: Plan, rows: Matrix, settled: float = 1.0) -> Matri
 
     ``settled``: 0 to 1; while rows still hold much of those before them, their lengths are nearer to each other.
     """
-    powers = (min(_LONGEST, round(-a * settled)) for a in plan.variances)
+    powers = (min(_LONGEST, round((1 - a) * settled)) for a in plan.variances)
     return [m.scaled(row, 2**e) if e > 0 else row for row, e in zip(rows, powers, strict=False)]
 
 

@@ -77,8 +77,9 @@ async def _alone(plan: Plan, own: Own) -> None:
 
 
 def _scale_of(largest: float) -> int:
-    """The power of two by which data are multiplied so that their largest variance is 1/4 to 1."""
-    return 0 if largest <= 0 else min(_SCALES[-1], max(_SCALES[0], floor(-log2(largest) / 2)))
+    """The power of two by which data are multiplied so that their largest variance is 2 to 8: far above the noise,
+    and so that |u|^2, up to four times its square, is a number that ciphertexts can hold."""
+    return 0 if largest <= 0 else min(_SCALES[-1], max(_SCALES[0], floor((3 - log2(largest)) / 2)))
 
 
 def _power_below(value: float) -> int:
@@ -135,7 +136,7 @@ class Deciding(Approximations):
     """The coordinates that are left after each reflection."""
 
     def __getitem__(self, function: str) -> Approximation:
-        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, {}, by=self)
+        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, by=self)
 
     def decide(self, place: str, x: Values) -> tuple[float, float]:
         """The interval of a place, from every world's argument there."""
@@ -149,7 +150,8 @@ class Deciding(Approximations):
             both = x
             if function == "inverse" and self.ends[f"{where}/sign"][0]:
                 both = _from_either_side(self.norms[where], self.heads[where])
-            self.ends[place] = (1, *_ends(both, self.margin, self.floor))
+            unsettled = next((f for first, f in _UNSETTLED.items() if place.startswith(first)), 1.0)
+            self.ends[place] = (1, *_ends(both, self.margin, unsettled, self.floor))
         return interval(*self.ends[place])
 
 
@@ -172,12 +174,17 @@ def _from_either_side(norm_2: Values, v_0: Values) -> Values:
     return np.asarray(2 * norm_2 * np.stack([1 - along, 1 + along]), np.float64)
 
 
-def _ends(x: Values, margin: float, floor_: float) -> tuple[int, int]:
-    """Powers of two around what all worlds have, those in the middle in its middle."""
+def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
+    """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
+    end is further off where worlds differ most; below the lower one it falls gently."""
     most, least = max(float(x.max()), floor_), max(float(x.min()), floor_)
-    top = ceil(log2(most * margin))
+    top = ceil(log2(most * margin * unsettled))
     bottom = floor(log2(least / margin))
     return max(bottom, top - WIDEST), top
+
+
+_UNSETTLED = {"power/0/": 16.0, "power/1/": 16.0, "power/2/": 4.0}
+"""How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
 
 
 def interval(side: int, low: int, high: int) -> tuple[float, float]:

@@ -31,6 +31,7 @@ class Facts(NamedTuple):
 
     names: Names
     centre: Table
+    spreading: Table | None
     variances: VarianceUnit
 
 
@@ -106,9 +107,9 @@ def packed(m: Slots, numbers: Matrix) -> Vector:
 
 async def _packed_variances(m: Slots, plan: Plan, variances: Matrix, mean: Vector, own: Own | None) -> Vector:
     """The components' variances, and the total: sums of squares less those of the mean."""
-    (squares,) = await m.encrypted_total(
-        None if own is None else [repeated(row, m.slots) for row in total_variance(plan, own)], 1
-    )
+    mine = total_variance(plan, own)
+    rows = None if mine is None else [repeated(row, m.slots) for row in mine]
+    (squares,) = await m.encrypted_total(rows, 1)
     total = squares
     if not plan.shape.vertical:
         total = m.subtract(squares, everywhere(m, m.times(mean, mean), plan.shape.columns))
@@ -171,9 +172,10 @@ def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
     if released.components is not None:
         _check_orthonormal(released.components, paper.tolerance)
         assert released.offset is not None, "components and offset are opened together"
-        flips = signs(study, released.components)
+        W = released.components if facts.spreading is None else released.components @ facts.spreading
+        flips = signs(study, W)
         known |= model(
-            released.components,
+            W,
             released.offset[:, None],
             facts.names.offset_unit,
             facts.centre,
@@ -199,7 +201,6 @@ def _variances(opened: Table, unit: VarianceUnit, tolerance: float) -> Outputs:
         "explained_variance": values * unit.value,
         "total_variance": max(total, float(values.sum())) * unit.value,
         "noise_variance": max(0.0, rest) / unit.further * unit.value if unit.further else 0.0,
-        "noise": None,
     }
 
 

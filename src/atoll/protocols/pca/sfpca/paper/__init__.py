@@ -3,6 +3,7 @@
 - :mod:`parameters`: the paper's letters as options, and what follows from them
 - :mod:`messages`: the messages of its roles, but for those of the machines
 - :mod:`sketch`: the public count-sketch
+- :mod:`shared`: the steps that are no polynomials, on shares (D.1)
 - :mod:`algorithm1`: Algorithm 1, a program for every role's machine
 - :mod:`intervals`: the intervals of its approximations, from simulations in the clear
 - :mod:`certificate`: how a wrong result is noticed

@@ -29,7 +29,9 @@ from typing import NamedTuple
 import numpy as np
 
 from atoll.data.island import Matrix as Table
+from atoll.protocols.pca.sfpca.paper import shared
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
+from atoll.protocols.pca.sfpca.paper.shared import OnShares
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.eigen import eigen
 from atoll.secret_matrices.slots.machine import Matrix, Slots, Vector
@@ -138,7 +140,7 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     Y = await times(m, plan, factors, P, mean)  # Step 5: P_i = P G_i, added up
     Y = await m.room(Y, 4)
     Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
-    U, _ = await eigen(m, Z, paper.w, use.inside("eigen"))  # Step 6: U = Eigen(Z, w)
+    U = await eigenvectors(m, plan, Z)  # Step 6: U = Eigen(Z, w)
     U = await m.room(U[: shape.psi], 2)
     UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
     W, _ = await qr(
@@ -148,6 +150,14 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
 
 
 # ---- the steps ----
+
+
+async def eigenvectors(m: Slots, plan: Plan, Z: Matrix) -> Matrix:
+    """Rows of eigenvectors of Z, the largest eigenvalue first: encrypted, or by shares (the paper's lss)."""
+    if isinstance(plan.use, OnShares) and plan.paper.nonlinear == "lss":
+        return await shared.eigenvectors(m, plan.use.parties, Z)
+    U, _ = await eigen(m, Z, plan.paper.w, plan.use.inside("eigen"))
+    return U
 
 
 async def mean_of(m: Slots, plan: Plan, own: Own | None) -> Vector:

@@ -10,11 +10,12 @@ from atoll.protocols.pca.released import CONSUMER, PROVIDER, VARIANCES, SampleCo
 from atoll.protocols.pca.sfpca import messages as common
 from atoll.protocols.pca.sfpca.disclosure import ROW_COUNTS
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
-from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
+from atoll.protocols.pca.sfpca.paper.parameters import DEALER, PaperParameters
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices import messages as seeds
 from atoll.secret_matrices.slots import messages as machine
+from atoll.secret_numbers import messages as numbers
 from atoll.study.model import Study
 
 _EVERYONE = (PROVIDER, COORDINATOR, CONSUMER)
@@ -74,6 +75,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(COORDINATOR, _HIDDEN, _TO_COORDINATOR),
         *(Disclosure(role, _TAU, (machine.SwitchedRow,), tau) for role in (PROVIDER, COORDINATOR)),
         *_outputs(study),
+        *_shares(study, p),
         *_caveats(study, p),
     ]
 
@@ -107,6 +109,33 @@ def protection(study: Study) -> Protection:
         "has no part. Nothing is opened but what “Who learns what” lists."
     )
     return Protection(words, "" if p.bounds is not None else "the range of the data")
+
+
+def _shares(study: Study, p: PaperParameters) -> list[Disclosure]:
+    """Of the steps on shares (D.1)."""
+    if p.paper.nonlinear == "chebyshev":
+        return []
+    hidden = "numbers under masks, and shares that are random by themselves"
+    dealers = study.who(DEALER)
+    supply = (numbers.DealerSeed, numbers.Remainder) if dealers else (numbers.Factors, numbers.Supplied)
+    said = [
+        Disclosure(
+            PROVIDER, hidden, (machine.PublicShare, machine.MaskedIntegers, numbers.MaskedShares, *supply)
+        ),
+        Disclosure(COORDINATOR, hidden, (machine.SharePart, machine.InputPart)),
+    ]
+    if dealers:
+        said += [
+            Disclosure(DEALER, "how many random products are used, and nothing of the data", (numbers.Wanted,)),
+            Disclosure(PROVIDER, f"{dealers[0].party} {_TRUSTED}"),
+        ]
+    return said
+
+
+_TRUSTED = (
+    "deals random products and is trusted not to work together with any provider: it knows what hides the "
+    "numbers that providers exchange"
+)
 
 
 def _columns(study: Study) -> list[Disclosure]:

@@ -57,6 +57,8 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     values = np.linalg.eigvalsh(centred.T @ centred / len(rows))[::-1]
     scale = _scale_of(float(values[0]))
     variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
+    if paper.nonlinear != "chebyshev":  # shares need no intervals
+        return Estimates(scale, variances, (), (), (), ())
     table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
     deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from atoll.codec import Message
 from atoll.protocols.pca.sfpca.messages import DataRange, Names, RowCount, RowCounts
 from atoll.secret_matrices.slots import messages as machine
+from atoll.secret_numbers import messages as numbers
 
 
 class Estimates(Message, frozen=True):
@@ -28,4 +29,13 @@ class VarianceUnit(Message, frozen=True):
     further: int
 
 
-MESSAGES = (RowCount, RowCounts, DataRange, Names, Estimates, VarianceUnit, *machine.MESSAGES)
+MESSAGES = (
+    RowCount,
+    RowCounts,
+    DataRange,
+    Names,
+    Estimates,
+    VarianceUnit,
+    *machine.MESSAGES,
+    *numbers.MESSAGES,
+)

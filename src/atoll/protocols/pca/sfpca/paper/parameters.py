@@ -14,6 +14,7 @@ from atoll.study.model import DEFAULT_SUM, Parameters, Study
 
 SETS = {"paper-14": (1 << 14, 7)}
 """Ring degree and levels between refreshes (the paper's N and lambda) of each set of CKKS parameters."""
+DEALER = "dealer"
 INSECURE: set[str] = set()
 """Sets that only tests use, which put them here."""
 Method = Literal["precomp", "seq"]
@@ -36,7 +37,8 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``p``: power iterations; ``alpha``: oversampling, rho = psi + alpha; ``w``: steps of shifted QR for each
     eigenvalue; ``degree``: of the Chebyshev approximations; ``method``: Precomp or Seq, ``qr``: QR^T, or
     DQR^T on what providers hold apart (with Seq), "auto" for the cheaper one; ``xi``: how much more a round
-    costs than the paper's rule for DQR^T counts; ``nonlinear``: how square roots and signs are found;
+    costs than the paper's rule for DQR^T counts; ``nonlinear``: square roots and signs by series, or on shares
+    ("lss-op"; "lss" for step 6 too), with triples of the study's dealer, where it has one;
     ``margin``: by how much intervals are wider on each side than the simulation says; ``intervals``: stated,
     instead of a simulation at the provider with most rows; ``tolerance``: the largest certificate
     with which a result is released; ``seed``: of the public sketch, without one the study's digest is;
@@ -142,12 +144,7 @@ def check(study: Study) -> None:
     """What the study's types cannot say."""
     p = study.read_parameters(PaperParameters)
     _check_numbers(p)
-    if p.paper.nonlinear != "chebyshev":
-        raise StudyError(
-            f"nonlinear={p.paper.nonlinear!r} (the paper's D.1, on shares) is not there yet",
-            hint='nonlinear = "chebyshev"',
-            path=("parameters", "paper", "nonlinear"),
-        )
+    _check_dealer(study, p)
     if p.paper.qr == "dqr" and (p.paper.method != "seq" or study.partition == VERTICAL):
         raise StudyError(
             "DQR^T works on what islands with rows hold apart in Seq",
@@ -179,6 +176,26 @@ def check(study: Study) -> None:
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
     _check_scores(study)
+
+
+def _check_dealer(study: Study, p: PaperParameters) -> None:
+    """Whoever deals triples knows what hides numbers on their way: it must be nobody who sees them."""
+    dealers = study.who(DEALER)
+    if len(dealers) > 1:
+        raise StudyError("one dealer of triples is enough, the study names several", path=("party",))
+    if dealers and p.paper.nonlinear == "chebyshev":
+        raise StudyError(
+            f"{dealers[0].party} deals triples, which nonlinear='chebyshev' has no use for",
+            hint='nonlinear = "lss" or "lss-op", or a study without a dealer',
+            path=("parameters", "paper", "nonlinear"),
+        )
+    others = {a.party for role in ("provider", "coordinator", "consumer") for a in study.who(role)}
+    if dealers and dealers[0].party in others:
+        raise StudyError(
+            f"{dealers[0].party} deals triples and plays another role: it could read what it must not",
+            hint="name a party of its own as dealer, or none: the providers then make the triples themselves",
+            path=("party",),
+        )
 
 
 def _check_numbers(p: PaperParameters) -> None:

@@ -38,15 +38,25 @@ from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
 from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
-from atoll.protocols.pca.sfpca.paper.parameters import INSECURE, Course, PaperParameters, check, decide
+from atoll.protocols.pca.sfpca.paper.parameters import (
+    DEALER,
+    INSECURE,
+    Course,
+    PaperParameters,
+    check,
+    decide,
+)
 from atoll.protocols.pca.sfpca.paper.releases import Facts, known_of, opened_by_all, received
+from atoll.protocols.pca.sfpca.paper.shared import OnShares, parties_of
 from atoll.protocols.pca.sfpca.paper.sketch import public_seed, sketch_of, spreading
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
 from atoll.protocols.pca.sfpca.ranges import Range
 from atoll.protocols.pca.sfpca.releases import by_party, project
 from atoll.protocols.preparation.prepare import prepared_by
 from atoll.secret_matrices.slots import roles
-from atoll.secret_matrices.slots.approximations import agreed
+from atoll.secret_matrices.slots.approximations import Approximations, agreed
+from atoll.secret_numbers.machine import Parties
+from atoll.secret_numbers.supplies import deal
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -70,8 +80,11 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
     mine = _own(study, net.me, public.shape, X * 2.0**intervals.scale)
     machine = roles.Provider(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
     await machine.set_up()  # Step 1: pk, evks = DKeyGen(sk_i)
-    plan, facts = _plan(study, public, intervals), _facts(study, public, intervals)
+    parties = parties_of(net, record.under("shares"), study) if p.paper.nonlinear != "chebyshev" else None
+    plan, facts = _plan(study, public, intervals, parties), _facts(study, public, intervals)
     found = await algorithm1.principal(machine, plan, mine)  # Steps 2 to 7
+    if parties is not None:
+        await parties.close()
     known = _counts(study, public.shape)
     known |= await opened_by_all(study, machine, plan, found, mine, facts, net.me)  # Step 8
     if study.releases("scores", net.me) and study.releases("components", net.me):
@@ -102,6 +115,12 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     known = _counts(study, public.shape)
     known |= await opened_by_all(study, machine, plan, found, None, facts, net.me)
     return learned(study, net.me, OUTPUTS, known)
+
+
+async def dealer(net: Network, study: Study, own: Own, record: Record) -> Learned:
+    """The paper's third party: it makes triples, and sees no data (appendix D.1)."""
+    await deal(net, record, study.who(PROVIDER))
+    return Learned()
 
 
 async def consumer(net: Network, study: Study, own: Own, record: Record) -> Learned:
@@ -197,9 +216,12 @@ def _spreading(study: Study, columns: int) -> Matrix | None:
     return spreading(public_seed(study), columns)
 
 
-def _plan(study: Study, public: Public, intervals: Intervals) -> Plan:
+def _plan(study: Study, public: Public, intervals: Intervals, parties: Parties | None = None) -> Plan:
     p = study.read_parameters(PaperParameters)
-    use = agreed(intervals.of, p.paper.degree, FLOOR)
+    if p.paper.nonlinear == "chebyshev":
+        use: Approximations = agreed(intervals.of, p.paper.degree, FLOOR)
+    else:
+        use = OnShares(parties=parties)
     return Plan(public.shape, public.course, p.paper, use, intervals.variances)
 
 
@@ -240,7 +262,7 @@ def _counts(study: Study, shape: Shape) -> Outputs:
 PROTOCOL = Protocol(
     name="sfpca-paper",
     title="PCA on encrypted data, with the paper's own routines (SF-PCA)",
-    roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer},
+    roles={PROVIDER: provider, COORDINATOR: coordinator, CONSUMER: consumer, DEALER: dealer},
     data_roles=frozenset({PROVIDER}),
     single_roles=frozenset({COORDINATOR}),
     messages=(

@@ -4,8 +4,8 @@ Froelicher et al. 2023, appendix D.1, protocol 1: an encrypted number becomes sh
 prime, they compute on these (:mod:`atoll.secret_numbers`), and encrypt what they have of the result. No
 interval is needed. ``lss-op``: root, sign and inverse root of algorithm 2; ``lss``: step 6 as well.
 
-Deviations: the eigenvectors of step 6 are found by Jacobi's method, which needs no w and no gaps; and triples come
-from a dealer, as the paper has it, only where the study names one: otherwise the providers make them.
+Deviations: the eigenvectors of step 6 are found by Jacobi's method, which needs no w and no gaps; and triples
+come from a dealer, as the paper has it, only where the study names one: otherwise the providers make them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from atoll.network import Network, Record
+from atoll.protocols.pca.sfpca.paper.parameters import DEALER
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.machine import Approximation, Matrix, Slots, Vector
 from atoll.secret_matrices.slots.products import period
@@ -25,28 +26,26 @@ from atoll.secret_numbers.field import FRACTION, MAGNITUDE, PRIME, Elements, ele
 from atoll.secret_numbers.machine import Parties
 from atoll.secret_numbers.party import Party
 from atoll.secret_numbers.supplies import Dealt, Joint
-from atoll.study.address import Address
 from atoll.study.model import Study
 
-DEALER = "dealer"
 FLOOR = 2.0**-20
 """Squares of norms are lifted by this: ten times a ciphertext's noise, so that none is below zero."""
 
 Function = Callable[[Parties, list[Elements]], Awaitable[list[Elements]]]
 
 
-def parties_of(net: Network, record: Record, study: Study, providers: Sequence[Address]) -> Party:
+def parties_of(net: Network, record: Record, study: Study) -> Party:
     """A provider's machine for shares, with the study's dealer or without one."""
     dealers = study.who(DEALER)
     supply = Dealt(dealers[0]) if dealers else Joint()
-    return Party(net, record, study.digest, providers, supply)
+    return Party(net, record, study.digest, study.who("provider"), supply)
 
 
 @dataclass(frozen=True)
 class OnShares(Approximations):
     """Root, sign and inverse root by the providers' shares; the coordinator has no parties."""
 
-    table: dict[str, Approximation] = field(default_factory=dict)  # type: ignore[assignment]
+    table: dict[str, Approximation] = field(default_factory=dict)
     floor: float = FLOOR
     parties: Parties | None = None
 

@@ -113,6 +113,10 @@ class Worlds(Clear):
         return self._noisy(np.roll(x, -steps, axis=-1))
 
 
+_ASTRAY, _LARGEST = 1.5, 2.0**10
+"""How far outside its interval a world's argument may be, and what comes of it: a real run would end there."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Undecided(Exact):
     """A function whose interval is decided when all worlds have come to it."""
@@ -125,7 +129,8 @@ class _Undecided(Exact):
         low, high = self.by.decide(self.name, x)
         decided = series(self.name, (low, high), self.degree)
         u = (2 * x - (decided.low + decided.high)) / (decided.high - decided.low)
-        return np.asarray(np.polynomial.chebyshev.chebval(u, decided.coefficients), np.float64)
+        y = np.polynomial.chebyshev.chebval(np.clip(u, -_ASTRAY, _ASTRAY), decided.coefficients)
+        return np.clip(np.asarray(y, np.float64), -_LARGEST, _LARGEST)
 
 
 @dataclass(frozen=True)
@@ -206,12 +211,15 @@ def _from_either_side(norm_2: Values, v_0: Values) -> Values:
 def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
     """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
     end is further off where worlds differ most; below the lower one it falls gently."""
-    most, least = max(float(x.max()), floor_), max(float(x.min()), floor_)
+    far = 0.0 if unsettled > 1 else _FAR
+    least, most = (max(float(q), floor_) for q in np.quantile(x, (far, 1 - far)))
     top = ceil(log2(most * margin * unsettled))
     bottom = floor(log2(least / margin))
     return max(bottom, top - WIDEST), top
 
 
+_FAR = 0.25
+"""Of the worlds on each side, so many do not count once the first iterations are over: they went astray."""
 _UNSETTLED = {"power/0/": 16.0, "power/1/": 16.0, "power/2/": 4.0}
 """How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
 

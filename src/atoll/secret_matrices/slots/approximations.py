@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.secret_matrices.slots.machine import Approximation, Values
+from atoll.secret_matrices.slots.machine import Approximation, Slots, Values, Vector
 
 __all__ = ["FLOOR", "FUNCTIONS", "Approximations", "Exact", "Interval", "Recording", "agreed", "series"]
 
@@ -106,6 +106,23 @@ class Approximations:
     def inside(self, name: str) -> Self:
         """Those of a part of this part."""
         return replace(self, path=f"{self.path}{name}/")
+
+    @property
+    def levels_of_root(self) -> int:
+        """Levels that root and sign take, side by side."""
+        return max(self["root"].depth, self["sign"].depth)
+
+    async def root_and_sign(self, m: Slots, norm_2: Vector, v_0: Vector) -> tuple[Vector, Vector, Vector]:
+        """The root of a number that is not negative, the sign of another, and that other to go on with."""
+        norm_2, v_0 = await m.room([norm_2, v_0], self.levels_of_root)
+        lifted = m.plus(norm_2, np.full(m.slots, self.floor))
+        return m.polynomial(lifted, self["root"]), m.polynomial(v_0, self["sign"]), v_0
+
+    async def inverse_root(self, m: Slots, k: Vector) -> Vector:
+        """One over the root of a positive number; a level is left."""
+        inverse = self["inverse"]
+        [k] = await m.room([k], inverse.depth + 1)
+        return m.polynomial(k, inverse)
 
     def __getitem__(self, function: str) -> Approximation:
         name = self.path + function

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.machine import Slots, Vector
 from atoll.secret_matrices.slots.products import everywhere, unit
@@ -21,7 +19,7 @@ async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximat
     the reflection is one all the same.
     """
     first = unit(at, length, m.slots)
-    together = 1 + max(use["root"].depth, use["sign"].depth)
+    together = 1 + use.levels_of_root
     [v] = await m.room([v], together if together <= m.fresh_level - m.lowest else 1)
     norm_2 = everywhere(m, m.times(v, v), length)  # lines 1, 2
     v_0 = everywhere(m, m.weighted(v, first), length)
@@ -31,13 +29,9 @@ async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximat
 
 async def lengths(m: Slots, norm_2: Vector, v_0: Vector, use: Approximations) -> tuple[Vector, Vector]:
     """From |v|^2 and v_0: what is added to v_0, and one over the length of what that makes of v."""
-    root, sign, inverse = use["root"], use["sign"], use["inverse"]
-    norm_2, v_0 = await m.room([norm_2, v_0], max(root.depth, sign.depth))
-    norm = m.polynomial(m.plus(norm_2, np.full(m.slots, use.floor)), root)  # line 3
-    side = m.polynomial(v_0, sign)  # line 4
+    norm, side, v_0 = await use.root_and_sign(m, norm_2, v_0)  # lines 3, 4
     norm, side = await m.room([norm, side], 2)
     delta = m.times(side, norm)  # line 5
     u_0 = m.add(v_0, delta)
     outside = m.inner([(u_0, u_0), (m.scaled(v_0, -1), v_0)])  # line 8
-    [k] = await m.room([m.add(norm_2, outside)], inverse.depth + 1)  # line 9
-    return delta, m.polynomial(k, inverse)  # line 10
+    return delta, await use.inverse_root(m, m.add(norm_2, outside))  # lines 9, 10

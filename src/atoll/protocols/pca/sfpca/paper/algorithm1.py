@@ -5,7 +5,7 @@ Privacy-Preserving Federated Principal Component Analysis (2023), Algorithm 1; s
 
 Symbols: DP_i -> provider, A_i -> Own.table (in units in which the largest variance is about one), n_i ->
 Shape.rows, m -> Shape.columns, psi -> Shape.psi, alpha, p, w -> Algorithm, rho = psi + alpha -> Shape.rho,
-Pi -> CountSketch, o -> ``mean``, Xi -> ``machine.total``, G_i -> Own.gram, Y = P C -> ``times``, W -> ``W``.
+Pi -> CountSketch (:mod:`sketch`), o -> ``mean``, Xi -> ``machine.total``, G_i -> Own.gram, Y = P C -> ``times``, W -> ``W``.
 C is the joint covariance, sum_i G_i / n.
 
 Adversary: passive; the coordinator (the paper's "one DP") with all providers but one. The coordinator holds no
@@ -30,7 +30,6 @@ import numpy as np
 
 from atoll.data.island import Matrix as Table
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
-from atoll.protocols.pca.sfpca.paper.sketch import CountSketch
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.eigen import eigen
 from atoll.secret_matrices.slots.machine import Matrix, Slots, Vector
@@ -47,9 +46,10 @@ from atoll.secret_matrices.slots.products import (
     times_transpose,
 )
 
-
-_LONGEST = 1024
-"""Whole numbers up to this stretch a row without costing a level."""
+_LONGEST = 10
+"""Powers of two up to this stretch a row without costing a level."""
+_SETTLING = 3
+"""Iterations until rows are about as long as they stay."""
 
 
 class Shape(NamedTuple):
@@ -77,8 +77,8 @@ class Own(NamedTuple):
     """A provider's own numbers in the clear; where islands hold columns, centred, others' columns zero."""
 
     table: Table
-    start: int
-    """Where its rows begin in the joint table."""
+    sketch: Table
+    """Pi_i A_i, less Pi 1 times its part of the mean: one row for each of the joint sketch's."""
     means: Table | None = None
     """Where islands hold columns: what was subtracted."""
 
@@ -92,7 +92,6 @@ class Plan(NamedTuple):
     shape: Shape
     course: Course
     paper: Algorithm
-    sketch: CountSketch
     use: Approximations
     variances: tuple[int, ...]
     """Powers of two near the leading variances."""
@@ -132,16 +131,19 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     mean = await mean_of(m, plan, own)  # Step 2: o = Xi(Enc(o_i))
     P = await sketched(m, plan, own)  # Step 3: P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
     for j in range(paper.p):  # Step 4
-        Y = stretched(m, plan, await times(m, plan, factors, P, mean))
+        P = await m.room(P, depth(plan, factors))
+        Y = stretched(m, plan, await times(m, plan, factors, P, mean), min(1.0, j / _SETTLING))
         P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
+    P = await m.room(P, depth(plan, factors))
     Y = await times(m, plan, factors, P, mean)  # Step 5: P_i = P G_i, added up
-    Y, P = await m.room(Y, 2), await m.room(P, 2)
+    Y = await m.room(Y, 4)
     Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
     U, _ = await eigen(m, Z, paper.w, use.inside("eigen"))  # Step 6: U = Eigen(Z, w)
     U = await m.room(U[: shape.psi], 2)
-    Y = await m.room(Y, 2)
     UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
-    W, _ = await qr(m, stretched(m, plan, UY), shape.columns, use.inside("components"))  # Step 7: W = QR^T(Xi(U P_i))
+    W, _ = await qr(
+        m, stretched(m, plan, UY), shape.columns, use.inside("components")
+    )  # Step 7: W = QR^T(Xi(U P_i))
     return Found(W, mean, factors)
 
 
@@ -159,19 +161,13 @@ async def mean_of(m: Slots, plan: Plan, own: Own | None) -> Vector:
 
 
 async def sketched(m: Slots, plan: Plan, own: Own | None) -> Matrix:
-    """The joint table's sketch. (Printed with Pi_i in both places; the second is the whole of Pi.)"""
-    rows: Sequence[Table] | None = None
-    if own is not None:
-        P_i = plan.sketch.times(own.table, own.start)
-        if not plan.shape.vertical:
-            P_i -= np.outer(plan.sketch.ones(), own.table.sum(axis=0) / plan.shape.n)
-        rows = [repeated(row, m.slots) for row in P_i]
+    """The joint table's sketch."""
+    rows = None if own is None else [np.apply_along_axis(repeated, -1, row, m.slots) for row in own.sketch]
     return await m.encrypted_total(rows, plan.shape.rho)
 
 
 async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector) -> Matrix:
-    """P C, at the coordinator: Precomp, or Seq."""
-    P = await m.room(P, depth(plan, factors))
+    """P C, at the coordinator, for a P that has room for it: Precomp, or Seq."""
     if factors.gram is not None:
         Y = await m.total(multiply(m, await m.broadcast(P), factors.gram))
         return Y if plan.shape.vertical else without_mean(m, Y, P, mean, plan.shape.columns)
@@ -182,10 +178,13 @@ async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector)
     return await m.total(_back(m, factors, R))
 
 
-def stretched(m: Slots, plan: Plan, rows: Matrix) -> Matrix:
-    """Rows in units of about their length, which QR^T does not mind: Q is the same, R has these factors."""
-    factors = (min(_LONGEST, 2**-a) if a < 0 else 1 for a in plan.variances)
-    return [m.scaled(row, factor) for row, factor in zip(rows, factors, strict=False)]
+def stretched(m: Slots, plan: Plan, rows: Matrix, settled: float = 1.0) -> Matrix:
+    """Rows in units of about their length, which QR^T does not mind: Q is the same, R has these factors.
+
+    ``settled``: 0 to 1; while rows still hold much of those before them, their lengths are nearer to each other.
+    """
+    powers = (min(_LONGEST, round((1 - a) * settled)) for a in plan.variances)
+    return [m.scaled(row, 2**e) if e > 0 else row for row, e in zip(rows, powers, strict=False)]
 
 
 def without_mean(m: Slots, Y: Matrix, P: Matrix, mean: Vector, length: int) -> Matrix:

@@ -38,9 +38,8 @@ class Checked(NamedTuple):
 async def examined(m: Slots, plan: Plan, found: Found) -> Checked:
     """tau, and the components' variances."""
     h = plan.shape.columns
-    W = await m.room(found.W, 3)
+    W = await m.room(found.W, m.fresh_level - m.lowest)
     E = await m.room(await times(m, plan, found.factors, W, found.mean), 4)
-    W = await m.room(W, 3)
     values = [dots(m, [e], w, h)[0] for e, w in zip(E, W, strict=True)]
     rest = [m.subtract(e, m.times(x, w)) for e, x, w in zip(E, values, W, strict=True)]
     rest = await m.room(rest, 4)

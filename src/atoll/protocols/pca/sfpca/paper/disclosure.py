@@ -13,6 +13,7 @@ from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
 from atoll.protocols.pca.sfpca.scores import score_owners
+from atoll.secret_matrices import messages as seeds
 from atoll.secret_matrices.slots import messages as machine
 from atoll.study.model import Study
 
@@ -78,7 +79,7 @@ def learns(study: Study) -> list[Disclosure]:
 
 
 _TO_COORDINATOR = (
-    machine.SeedPart,
+    seeds.SeedPart,
     machine.KeyPart,
     machine.SentRow,
     machine.RefreshPart,
@@ -86,7 +87,7 @@ _TO_COORDINATOR = (
     machine.SwitchingPart,
 )
 _TO_PROVIDERS = (
-    machine.SessionSeed,
+    seeds.SessionSeed,
     machine.OthersKeyPart,
     machine.KeyTotal,
     machine.GivenRow,

@@ -1,16 +1,18 @@
-"""The intervals of the Chebyshev approximations, from simulations in the clear at one provider.
+"""The intervals of the Chebyshev approximations, from a simulation in the clear at one provider.
 
 As the paper has it: the provider with most rows runs the algorithm on its own rows, repeated until they are
-as many as the joint table's, and tells everybody between what values each square root lay. It does so for
-several sketches and drawings of its rows, because how fast the first iterations settle rests on the sketch, and
-other rows are not quite like its own. What it tells are powers of two, widened by the study's margin: the
-interval of a place says its value to a factor of four or so, and nothing finer.
+as many as the joint table's, and tells everybody between what values each square root lies. Here the simulation
+runs with many sketches side by side, because how fast the first iterations settle rests on the sketch, and
+each step goes on with the very approximations that were chosen for the steps before, and with the noise of
+ciphertexts: what these do to later values is seen too. What it tells are powers of two, widened by the
+study's margin: the interval of a place says its value to a factor of four or so, and nothing finer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, floor, log2
 from typing import NamedTuple
 
@@ -23,19 +25,22 @@ from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, princip
 from atoll.protocols.pca.sfpca.paper.messages import Estimates
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of
-from atoll.secret_matrices.slots.approximations import Recording
+from atoll.secret_matrices.slots.approximations import Approximations, Exact, series
 from atoll.secret_matrices.slots.clear import Clear, together
+from atoll.secret_matrices.slots.machine import Approximation, Values
+from atoll.secret_matrices.slots.products import period
 from atoll.study.address import Address
 
-SIMULATIONS = 8
-"""Sketches that the simulation tries."""
-WIDEST = 10
+SKETCHES = 16
+"""Sketches that the simulation runs with, side by side."""
+NOISE = 2.0**-24
+"""Of a ciphertext's numbers after a step, as the simulation has it."""
+FLOOR = 2.0**-18
+"""Added to every |v|^2 before its root: well above the noise of a sum of squares."""
+WIDEST = 12
 """Powers of two between the ends of an interval, at most: what lies below is taken for small."""
 _EXPONENTS = range(-120, 61)
 _SCALES = range(-60, 61)
-
-Seen = Mapping[str, tuple[float, float]]
-"""Between what values the argument at a place lay."""
 
 
 def simulating(rows: Sequence[int]) -> int:
@@ -43,67 +48,150 @@ def simulating(rows: Sequence[int]) -> int:
     return int(np.argmax(rows))
 
 
+# ---- the simulation ----
+
+
 def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed: bytes) -> Estimates:
     """What the simulating provider tells, from its rows in units of the range."""
-    values = np.linalg.eigvalsh(_covariance(rows))[::-1]
-    scale = _scale_of(float(values[0]))
-    leading = values[: shape.rho] * 4.0**scale
-    variances = tuple(floor(log2(max(v, 2.0**-50))) for v in leading)
-    low: dict[str, float] = {}
-    high: dict[str, float] = {}
-    for index in range(SIMULATIONS):
-        drawn = _drawn(rows, shape.n, randomness.derive(seed, "rows", index), whole=index == 0)
-        for place, (least, most) in _one(
-            drawn * 2.0**scale, shape, course, paper, variances, randomness.derive(seed, "sketch", index)
-        ).items():
-            low[place] = min(least, low.get(place, least))
-            high[place] = max(most, high.get(place, most))
-    places = tuple(sorted(high))
-    ends = [_ends(low[place], high[place], paper.margin) for place in places]
-    return Estimates(scale, variances, places, tuple(a for a, _ in ends), tuple(b for _, b in ends))
-
-
-def _covariance(rows: Table) -> Table:
     centred = rows - rows.mean(axis=0)
-    return np.asarray(centred.T @ centred / len(rows))
+    values = np.linalg.eigvalsh(centred.T @ centred / len(rows))[::-1]
+    scale = _scale_of(float(values[0]))
+    variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
+    table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
+    deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
+    plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances)
+    seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
+    sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
+    asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
+    places = tuple(sorted(deciding.ends))
+    sides, lows, highs = zip(*(deciding.ends[place] for place in places), strict=True)
+    return Estimates(scale, variances, places, sides, lows, highs)
+
+
+async def _alone(plan: Plan, own: Own) -> None:
+    """The algorithm in the clear, with one provider that has all rows."""
+    longest = plan.shape.columns if plan.course.method == "precomp" else max(plan.shape.n, plan.shape.columns)
+    slots = max(16, period(longest), period(plan.shape.rho) ** 2)
+    machines = Worlds.machines(1, slots=slots, noise=NOISE)
+    await together(lambda m, own: principal(m, plan, own), machines, [None, own])
 
 
 def _scale_of(largest: float) -> int:
-    """The power of two by which data are multiplied so that their largest variance is 1/4 to 1."""
-    return 0 if largest <= 0 else min(_SCALES[-1], max(_SCALES[0], floor(-log2(largest) / 2)))
+    """The power of two by which data are multiplied so that their largest variance is 2 to 8: far above the noise,
+    and so that |u|^2, up to four times its square, is a number that ciphertexts can hold."""
+    return 0 if largest <= 0 else min(_SCALES[-1], max(_SCALES[0], floor((3 - log2(largest)) / 2)))
 
 
-def _drawn(rows: Table, n: int, seed: bytes, *, whole: bool) -> Table:
-    """As many rows as the joint table has: the provider's own again and again, or drawn from them."""
-    if whole:
-        return np.resize(rows, (n, rows.shape[1]))
-    words = randomness.expand_words(seed, n, "atoll/sfpca-paper/simulation")
-    return rows[(words % np.uint64(len(rows))).astype(np.int64)]
+def _power_below(value: float) -> int:
+    return max(_SCALES[0], floor(log2(max(value, 2.0**-60))))
 
 
-def _one(
-    table: Table, shape: Shape, course: Course, paper: Algorithm, variances: tuple[int, ...], seed: bytes
-) -> Seen:
-    """One run of the algorithm in the clear, on one table, without approximations."""
-    alone = Shape((shape.n,), shape.columns, shape.psi, shape.rho)
-    slots = 1 << max(4, (max(shape.n, shape.columns) - 1).bit_length())
-    if course.method == "precomp":
-        slots = 1 << max(4, (shape.columns - 1).bit_length())
-    recording = Recording()
-    plan = Plan(alone, course, paper, sketch_of(seed, shape.rho, shape.n), recording, variances)
-    machines = Clear.machines(1, slots=slots)
-    asyncio.run(_together(machines, plan, table))
-    return recording.seen
+class Worlds(Clear):
+    """The clear twin of many runs side by side: a vector holds one row of slots for each."""
+
+    def _filled(self, values: Values) -> Values:
+        if values.shape[-1] == self.slots:
+            return values
+        rest = [(0, 0)] * (values.ndim - 1) + [(0, self.slots - values.shape[-1])]
+        return np.pad(values, rest)
+
+    def _noisy(self, values: Values) -> Values:
+        return np.asarray(values + self._noise * self._random.standard_normal(values.shape), np.float64)
+
+    def _inner(self, pairs: Sequence[tuple[Values, Values]]) -> Values:
+        return self._noisy(np.asarray(sum(x * self._filled(y) for x, y in pairs), np.float64))
+
+    def _rotate(self, x: Values, steps: int) -> Values:
+        return self._noisy(np.roll(x, -steps, axis=-1))
 
 
-async def _together(machines: Sequence[Clear], plan: Plan, table: Table) -> None:
-    await together(lambda m, own: principal(m, plan, own), machines, [None, Own(table, 0)])
+@dataclass(frozen=True, eq=False)
+class _Undecided(Exact):
+    """A function whose interval is decided when all worlds have come to it."""
+
+    by: Deciding | None = None
+
+    def at(self, x: Values) -> Values:
+        """What the approximation gives that is taken for these arguments."""
+        assert self.by is not None, "made by Deciding alone"
+        low, high = self.by.decide(self.name, x)
+        decided = series(self.name, (low, high), self.degree)
+        u = (2 * x - (decided.low + decided.high)) / (decided.high - decided.low)
+        return np.asarray(np.polynomial.chebyshev.chebval(u, decided.coefficients), np.float64)
 
 
-def _ends(low: float, high: float, margin: float) -> tuple[int, int]:
-    top = min(_EXPONENTS[-1], ceil(log2(max(high, 2.0**-100) * margin)))
-    bottom = floor(log2(max(low, 2.0**-110) / margin))
-    return max(min(bottom, top - 1), top - WIDEST, _EXPONENTS[0]), top
+@dataclass(frozen=True)
+class Deciding(Approximations):
+    """Chooses the interval of each place as the program first comes to it."""
+
+    table: Mapping[str, Approximation] = field(default_factory=dict)
+    degree: int = 31
+    margin: float = 2.0
+    ends: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By place: the side of zero, and the exponents of both ends."""
+    norms: dict[str, Values] = field(default_factory=dict)
+    """Squares of the norms that roots were taken of, for the sign beside each."""
+
+    heads: dict[str, Values] = field(default_factory=dict)
+    """The coordinates that are left after each reflection."""
+
+    def __getitem__(self, function: str) -> Approximation:
+        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, by=self)
+
+    def decide(self, place: str, x: Values) -> tuple[float, float]:
+        """The interval of a place, from every world's argument there."""
+        where, _, function = place.rpartition("/")
+        if function == "root":
+            self.norms[where] = x
+        if function == "sign":
+            self.ends[place] = _side(x, self.norms[where], self.margin)
+            self.heads[where] = x
+        else:
+            both = x
+            if function == "inverse" and self.ends[f"{where}/sign"][0]:
+                both = _from_either_side(self.norms[where], self.heads[where])
+            unsettled = next((f for first, f in _UNSETTLED.items() if place.startswith(first)), 1.0)
+            self.ends[place] = (1, *_ends(both, self.margin, unsettled, self.floor))
+        return interval(*self.ends[place])
+
+
+_TOO_CLOSE = 0.9
+"""A reflection with a constant sign is well-conditioned if no row lies closer to the axis on the other side."""
+
+
+def _side(v_0: Values, norm_2: Values, margin: float) -> tuple[int, int, int]:
+    """A constant sign where that makes good reflections in every world; else both sides of zero."""
+    top = ceil(log2(max(float(np.abs(v_0).max()) * margin, 2.0**-60)))
+    along = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
+    best = 1 if float(along.min()) >= -float(along.max()) else -1
+    worst = float((best * along).min())
+    return (best if worst > -_TOO_CLOSE else 0), top - WIDEST, top
+
+
+def _from_either_side(norm_2: Values, v_0: Values) -> Values:
+    """|u|^2 of a reflection with a constant sign, for rows on the same side of zero and on the other."""
+    along = np.minimum(np.abs(v_0) / np.sqrt(np.maximum(norm_2, 2.0**-60)), _TOO_CLOSE)
+    return np.asarray(2 * norm_2 * np.stack([1 - along, 1 + along]), np.float64)
+
+
+def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
+    """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
+    end is further off where worlds differ most; below the lower one it falls gently."""
+    most, least = max(float(x.max()), floor_), max(float(x.min()), floor_)
+    top = ceil(log2(most * margin * unsettled))
+    bottom = floor(log2(least / margin))
+    return max(bottom, top - WIDEST), top
+
+
+_UNSETTLED = {"power/0/": 16.0, "power/1/": 16.0, "power/2/": 4.0}
+"""How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
+
+
+def interval(side: int, low: int, high: int) -> tuple[float, float]:
+    """From powers of two."""
+    if side == 0:
+        return -(2.0**high), 2.0**high
+    return (2.0**low, 2.0**high) if side > 0 else (-(2.0**high), -(2.0**low))
 
 
 # ---- what everybody takes ----
@@ -119,12 +207,13 @@ class Intervals(NamedTuple):
 
 def taken(e: Estimates, rho: int, sender: Address) -> Intervals:
     """What was told, checked."""
-    if not len(e.places) == len(e.lows) == len(e.highs) or len(set(e.places)) < len(e.places):
+    told = list(zip(e.sides, e.lows, e.highs, strict=False))
+    if not len(e.places) == len(e.sides) == len(e.lows) == len(e.highs) or len(set(e.places)) < len(told):
         raise refuse(sender, "intervals that do not belong to places")
-    ends = list(zip(e.lows, e.highs, strict=True))
-    if any(a not in _EXPONENTS or b not in _EXPONENTS or a >= b for a, b in ends):
+    if any(s not in (-1, 0, 1) or a not in _EXPONENTS or b not in _EXPONENTS or a >= b for s, a, b in told):
         raise refuse(sender, "intervals that are none")
     if e.scale not in _SCALES or len(e.variances) != rho or any(v not in _SCALES for v in e.variances):
         raise refuse(sender, f"a scale and {rho} variances that are no powers of two within 2^60")
-    of = {place: (2.0**a, 2.0**b) for place, (a, b) in zip(e.places, ends, strict=True)}
-    return Intervals(e.scale, e.variances, of)
+    return Intervals(
+        e.scale, e.variances, {place: interval(*ends) for place, ends in zip(e.places, told, strict=True)}
+    )

@@ -15,13 +15,14 @@ class Estimates(Message, frozen=True):
     scale: int
     variances: tuple[int, ...]
     places: tuple[str, ...]
+    sides: tuple[int, ...]
+    """Whether values there are taken to be above zero, below it (-1), or on both sides (0)."""
     lows: tuple[int, ...]
     highs: tuple[int, ...]
 
 
 class VarianceUnit(Message, frozen=True):
-    """Coordinator -> consumer: what opened variances are to be multiplied by, and how many more there are than
-    components."""
+    """Coordinator -> consumer: the factor of opened variances, and how many more there are than components."""
 
     value: float
     further: int

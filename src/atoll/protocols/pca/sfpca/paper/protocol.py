@@ -36,11 +36,11 @@ from atoll.protocols.pca.sfpca.paper import algorithm1, messages
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape
 from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
-from atoll.protocols.pca.sfpca.paper.intervals import Intervals, simulated, simulating, taken
+from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import INSECURE, Course, PaperParameters, check, decide
 from atoll.protocols.pca.sfpca.paper.releases import Facts, known_of, opened_by_all, received
-from atoll.protocols.pca.sfpca.paper.sketch import public_seed, sketch_of
+from atoll.protocols.pca.sfpca.paper.sketch import public_seed, sketch_of, spreading
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
 from atoll.protocols.pca.sfpca.ranges import Range
 from atoll.protocols.pca.sfpca.releases import by_party, project
@@ -65,12 +65,12 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
     rows = await schema.receive_counts(net, study, table.n_rows, columns)
     opened = () if bounds is not None else await opened_range.agree(net, study, record, table)
     public = _public(study, columns, rows, opened)  # refuses before keys are made
-    X = await net.compute(_in_units, table, public.range, place)
+    X = await net.compute(_in_units, table, public.range, place, _spreading(study, public.shape.columns))
     intervals = await _intervals(net, study, public, X)
-    mine = _own(study, net.me, public.shape, place, X * 2.0**intervals.scale)
+    mine = _own(study, net.me, public.shape, X * 2.0**intervals.scale)
     machine = roles.Provider(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
     await machine.set_up()  # Step 1: pk, evks = DKeyGen(sk_i)
-    plan, facts = _plan(study, public, intervals), _facts(public, intervals)
+    plan, facts = _plan(study, public, intervals), _facts(study, public, intervals)
     found = await algorithm1.principal(machine, plan, mine)  # Steps 2 to 7
     known = _counts(study, public.shape)
     known |= await opened_by_all(study, machine, plan, found, mine, facts, net.me)  # Step 8
@@ -95,7 +95,7 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     intervals = await _intervals(net, study, public, None)
     machine = roles.Coordinator(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
     await machine.set_up()
-    plan, facts = _plan(study, public, intervals), _facts(public, intervals)
+    plan, facts = _plan(study, public, intervals), _facts(study, public, intervals)
     for address in study.who(CONSUMER):
         await _tell(net, study, public, facts, address)
     found = await algorithm1.principal(machine, plan, None)
@@ -127,7 +127,7 @@ async def consumer(net: Network, study: Study, own: Own, record: Record) -> Lear
         centre = _range(study, names.columns, ()).centre
     receiver = roles.Receiver(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
     released = await received(study, receiver, net.me, len(names.columns))
-    known |= known_of(study, released, Facts(names, centre, unit))
+    known |= known_of(study, released, Facts(names, centre, _spreading(study, len(names.columns)), unit))
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -155,7 +155,7 @@ def _public(study: Study, columns: JoinedColumns, rows: tuple[int, ...], opened:
 
 def _range(study: Study, columns: Sequence[str], opened: Sequence[int]) -> Range:
     bounds = ranges.declared(study.read_parameters(PaperParameters).bounds, columns)
-    return bounds.range() if bounds else Range(*(opened or (0,)), np.zeros(len(columns)))
+    return bounds.range() if bounds else Range(opened[0] if opened else 0, np.zeros(len(columns)))
 
 
 async def _intervals(net: Network, study: Study, public: Public, X: Matrix | None) -> Intervals:
@@ -177,34 +177,38 @@ async def _intervals(net: Network, study: Study, public: Public, X: Matrix | Non
     return taken(told, p.sketched, who)
 
 
-def _in_units(table: Chosen, range_: Range, place: slice) -> Matrix:
-    """The rows in units of the data's range, between -1 and 1."""
-    return np.ldexp(table.whole() - range_.centre[place], -range_.exponent)
+def _in_units(table: Chosen, range_: Range, place: slice, spreading: Matrix | None) -> Matrix:
+    """The rows in units of the data's range, between -1 and 1, on the spread columns."""
+    X = np.ldexp(table.whole() - range_.centre[place], -range_.exponent)
+    return X if spreading is None else np.asarray(X @ spreading[:, place].T)
 
 
-def _own(study: Study, me: Address, shape: Shape, place: slice, X: Matrix) -> algorithm1.Own:
-    """A provider's rows; where islands hold columns, all rows of its own columns, about their means."""
-    if not shape.vertical:
-        start = sum(shape.rows[: study.who(PROVIDER).index(me)])
-        return algorithm1.Own(X, start)
-    means, whole = np.zeros(shape.columns), np.zeros((shape.n, shape.columns))
-    means[place] = X.mean(axis=0)
-    whole[:, place] = X - means[place]
-    return algorithm1.Own(whole, 0, means)
+def _own(study: Study, me: Address, shape: Shape, X: Matrix) -> algorithm1.Own:
+    """A provider's rows; where islands hold columns, what its own make of all rows, about their means."""
+    sketch = sketch_of(public_seed(study), shape.rho, shape.n)
+    if shape.vertical:
+        means = X.mean(axis=0)
+        return algorithm1.Own(X - means, sketch.times(X - means, 0), means)
+    start = sum(shape.rows[: study.who(PROVIDER).index(me)])
+    return algorithm1.Own(X, sketch.centred(X, start))
+
+
+def _spreading(study: Study, columns: int) -> Matrix | None:
+    return spreading(public_seed(study), columns)
 
 
 def _plan(study: Study, public: Public, intervals: Intervals) -> Plan:
     p = study.read_parameters(PaperParameters)
-    sketch = sketch_of(public_seed(study), p.sketched, public.shape.n)
-    use = agreed(intervals.of, p.paper.degree)
-    return Plan(public.shape, public.course, p.paper, sketch, use, intervals.variances)
+    use = agreed(intervals.of, p.paper.degree, FLOOR)
+    return Plan(public.shape, public.course, p.paper, use, intervals.variances)
 
 
-def _facts(public: Public, intervals: Intervals) -> Facts:
+def _facts(study: Study, public: Public, intervals: Intervals) -> Facts:
     shape, unit = public.shape, 2.0 ** (public.range.exponent - intervals.scale)
     further = min(shape.n, shape.columns) - shape.psi
     names = Names(public.columns, public.named, unit)
-    return Facts(names, public.range.centre, VarianceUnit(unit**2 * shape.n / (shape.n - 1), further))
+    variances = VarianceUnit(unit**2 * shape.n / (shape.n - 1), further)
+    return Facts(names, public.range.centre, _spreading(study, shape.columns), variances)
 
 
 async def _tell(net: Network, study: Study, public: Public, facts: Facts, to: Address) -> None:
@@ -225,7 +229,7 @@ def _addresses(study: Study) -> tuple[Address, tuple[Address, ...], tuple[Addres
 
 def _set(study: Study) -> dict[str, Any]:
     name = study.read_parameters(PaperParameters).paper.parameters
-    return {"set_name": name, "allow_insecure": name in INSECURE}
+    return {"set_name": name, "for_tests": name in INSECURE}
 
 
 def _counts(study: Study, shape: Shape) -> Outputs:

@@ -31,6 +31,7 @@ class Facts(NamedTuple):
 
     names: Names
     centre: Table
+    spreading: Table | None
     variances: VarianceUnit
 
 
@@ -73,7 +74,6 @@ async def opened_by_all(
     plan: Plan,
     found: Found,
     own: Own | None,
-    intervals: Intervals,
     facts: Facts,
     me: Address,
 ) -> Outputs:
@@ -87,7 +87,7 @@ async def opened_by_all(
         elif name == "variances":
             rows = [await _packed_variances(m, plan, checked.variances, found.mean, own)]
         else:
-            offsets = dots(m, await m.room(checked.W, 2), found.mean, plan.shape.columns)
+            offsets = dots(m, checked.W, found.mean, plan.shape.columns)
             rows = [*checked.W, packed(m, offsets)]
         released = taken(released, name, await m.opened(rows, lengths, receivers))
         if name == "tau":
@@ -107,9 +107,9 @@ def packed(m: Slots, numbers: Matrix) -> Vector:
 
 async def _packed_variances(m: Slots, plan: Plan, variances: Matrix, mean: Vector, own: Own | None) -> Vector:
     """The components' variances, and the total: sums of squares less those of the mean."""
-    (squares,) = await m.encrypted_total(
-        None if own is None else [repeated(row, m.slots) for row in total_variance(plan, own)], 1
-    )
+    mine = total_variance(plan, own)
+    rows = None if mine is None else [repeated(row, m.slots) for row in mine]
+    (squares,) = await m.encrypted_total(rows, 1)
     total = squares
     if not plan.shape.vertical:
         total = m.subtract(squares, everywhere(m, m.times(mean, mean), plan.shape.columns))
@@ -121,7 +121,7 @@ async def _scores(
 ) -> Outputs:
     """Step 8: A'_i = W A_i^T - W o^T 1^T, each provider's for itself alone."""
     pieces = found.factors.pieces or pieces_of(m, plan.shape, None if own is None else own.table)
-    W = await m.broadcast(await m.room(W, 3))
+    W = await m.broadcast(W)
     (o,) = await m.broadcast([found.mean])
     made = projected(m, found.factors._replace(pieces=pieces), W, o, plan.shape.columns)
     blocks = []
@@ -172,9 +172,10 @@ def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
     if released.components is not None:
         _check_orthonormal(released.components, paper.tolerance)
         assert released.offset is not None, "components and offset are opened together"
-        flips = signs(study, released.components)
+        W = released.components if facts.spreading is None else released.components @ facts.spreading
+        flips = signs(study, W)
         known |= model(
-            released.components,
+            W,
             released.offset[:, None],
             facts.names.offset_unit,
             facts.centre,
@@ -200,7 +201,6 @@ def _variances(opened: Table, unit: VarianceUnit, tolerance: float) -> Outputs:
         "explained_variance": values * unit.value,
         "total_variance": max(total, float(values.sum())) * unit.value,
         "noise_variance": max(0.0, rest) / unit.further * unit.value if unit.further else 0.0,
-        "noise": None,
     }
 
 

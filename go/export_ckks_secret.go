@@ -153,8 +153,13 @@ func atoll_ckks_switching_parts(secret C.uint64_t, xs *C.uint64_t, count C.uint6
 		if err != nil {
 			return err
 		}
+		receiver, err := ckks.NewReceiver(key.Machine(), view(common, commonSize), view(public, publicSize))
+		if err != nil {
+			return err
+		}
+		from := view(seed, seedSize)
 		return parallel.Run(len(list), func(_, i int) error {
-			return key.SwitchingPart(room[i], list[i], view(common, commonSize), view(public, publicSize), view(seed, seedSize), int(flooding))
+			return key.SwitchingPart(room[i], list[i], receiver, from, int(flooding))
 		})
 	})
 }

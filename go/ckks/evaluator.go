@@ -214,12 +214,16 @@ func (k *Keys) aligned(list ...*Ciphertext) ([]*Ciphertext, error) {
 	for _, x := range list {
 		level = min(level, x.Level())
 	}
-	out := make([]*Ciphertext, len(list))
+	out, done := make([]*Ciphertext, len(list)), map[*Ciphertext]*Ciphertext{}
 	for i, x := range list {
-		var err error
-		if out[i], err = k.Lowered(x, level); err != nil {
-			return nil, err
+		if done[x] == nil {
+			lowered, err := k.Lowered(x, level)
+			if err != nil {
+				return nil, err
+			}
+			done[x] = lowered
 		}
+		out[i] = done[x]
 	}
 	return out, nil
 }

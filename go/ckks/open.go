@@ -87,24 +87,33 @@ func (m *Machine) decode(first, parts ring.Poly, level, flooding int, values []f
 	return nil
 }
 
-// SwitchingPart writes this party's part of switching a ciphertext to a receiver's
-// key, given as its public part and the common seed that it was made for.
-func (k *Secret) SwitchingPart(out []byte, x *Ciphertext, common, public, seed []byte, flooding int) error {
+// Receiver is whom ciphertexts are handed to: its public part, read once.
+type Receiver struct {
+	keys *Keys
+	mark []byte
+}
+
+// NewReceiver reads a public part, with the common seed that it was made for.
+func NewReceiver(m *Machine, common, public []byte) (*Receiver, error) {
+	keys, err := NewKeys(m, common, KeyTotals{Public: public})
+	if err != nil {
+		return nil, err
+	}
+	return &Receiver{keys: keys, mark: m.domain(nil, common, public)}, nil
+}
+
+// SwitchingPart writes this party's part of switching a ciphertext to a receiver's key.
+func (k *Secret) SwitchingPart(out []byte, x *Ciphertext, receiver *Receiver, seed []byte, flooding int) error {
 	m := k.m
 	h := header{kind: KindSwitching, set: m.ID, level: x.Level(), step: flooding}
-	err := firstError(k.mine(x), checkSeed(common, seed), checkFlooding(flooding), h.room(m, out))
-	if err != nil {
-		return err
-	}
-	receiver, err := NewKeys(m, common, KeyTotals{Public: public})
-	if err != nil {
+	if err := firstError(k.mine(x), checkSeed(seed), checkFlooding(flooding), h.room(m, out)); err != nil {
 		return err
 	}
 	level := openLevel(x.Level())
-	domain := m.domain([]int{x.Level(), flooding}, x.mark(), common, public)
+	domain := m.domain([]int{x.Level(), flooding}, x.mark(), receiver.mark)
 	halves := []ring.Poly{k.flooded(x, newStream(seed, forFlooding, domain, 0), flooding), m.ring(level).NewPoly()}
 	m.ring(level).NTT(halves[0], halves[0])
-	if err := receiver.zero(newStream(seed, forSwitching, domain, 0), halves); err != nil {
+	if err := receiver.keys.zero(newStream(seed, forSwitching, domain, 0), halves); err != nil {
 		return err
 	}
 	return h.write(m, out, append(append([][]uint64{}, halves[0].Coeffs...), halves[1].Coeffs...))

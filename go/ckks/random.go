@@ -59,7 +59,7 @@ func (m *Machine) domain(numbers []int, parts ...[]byte) []byte {
 	return digest.Sum(nil)
 }
 
-// words writes a row of residues into a hash.
+// hashWords writes a row of residues into a hash.
 func hashWords(digest hash.Hash, row []uint64) {
 	digest.Write(unsafe.Slice((*byte)(unsafe.Pointer(&row[0])), 8*len(row)))
 }

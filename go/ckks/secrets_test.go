@@ -58,7 +58,7 @@ func (g *group) parts(t *testing.T, x *Ciphertext, common, seed []byte) map[stri
 	t.Helper()
 	s := g.secrets[0]
 	shares := make([]byte, 8*ShareWords*g.m.Slots())
-	public := g.totals.Public
+	receiver := must[*Receiver](t)(NewReceiver(g.m, common, g.totals.Public))
 	out := map[string][]byte{}
 	add := func(name string, kind Kind, step int, make1 func(out []byte) error) {
 		level := x.Level()
@@ -78,7 +78,7 @@ func (g *group) parts(t *testing.T, x *Ciphertext, common, seed []byte) map[stri
 	add("rotation 2", KindRotation, 2, key(KindRotation, 2))
 	add("refresh", KindRefresh, 0, func(out []byte) error { return s.RefreshPart(out, x, common, seed) })
 	add("opening", KindOpening, 20, func(out []byte) error { return s.OpeningPart(out, x, seed, 20) })
-	add("switching", KindSwitching, 20, func(out []byte) error { return s.SwitchingPart(out, x, common, public, seed, 20) })
+	add("switching", KindSwitching, 20, func(out []byte) error { return s.SwitchingPart(out, x, receiver, seed, 20) })
 	add("share", KindShare, 0, func(out []byte) error { return s.SharePart(out, shares, x, seed) })
 	add("input", KindInput, 0, func(out []byte) error { return s.InputPart(out, shares, common, seed) })
 	written := func(name string, y *Ciphertext) {

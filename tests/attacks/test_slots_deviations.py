@@ -128,17 +128,19 @@ def test_a_second_refresh_of_one_ciphertext_is_refused(monkeypatch: pytest.Monke
     assert tap.kinds[m.RefreshPart] == 6
 
 
-def test_a_program_that_refreshes_a_vector_twice_or_opens_it_as_well_is_refused() -> None:
+def test_a_program_that_has_a_vector_refreshed_twice_is_refused() -> None:
+    """By another verb, and with public numbers added: the half that parts are made from is the same."""
+
     async def careless(machine: Slots, own: Any) -> Any:
-        rows = await machine.encrypted_total(None if own is None else list(own), 1)
+        rows = await machine.encrypted_total(None if own is None else list(own), 2)
         rows = await machine.broadcast([machine.scaled(x, 2) for x in rows])
         await machine.refresh(rows)
-        await machine.opened(rows, [LENGTH], frozenset({provider(0)}))
+        await machine.to_shares([machine.plus(x, tables()[1][0]) for x in rows], [LENGTH] * 2)
 
     tap = Sent()
     with pytest.raises(MessageError, match="a second time"):
-        encrypted(careless, [None, *(own[:1] for own in tables()[1:])], observer=tap)
-    assert tap.kinds[m.SwitchingPart] == 0
+        encrypted(careless, tables(), observer=tap)
+    assert tap.kinds[m.SharePart] == 0
 
 
 def test_an_owner_that_asks_for_what_was_refreshed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +169,22 @@ def test_an_owner_that_asks_for_what_was_refreshed_is_refused(monkeypatch: pytes
     tap = Sent()
     ended(program, tap)
     assert tap.kinds[m.OwnPart] == 0
+
+
+def test_parts_at_another_level_than_everybody_counts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An opening is asked for modulo one modulus, of everybody alike."""
+
+    def lie(sender: Address, to: Address, message: Any) -> Any:
+        if not isinstance(message, m.AskedRow):
+            return message
+        body = bytes(message.body)
+        row = (len(body) - 8) // 2
+        return changed(message, memoryview(body[:3] + bytes([0]) + body[4 : 8 + row]))
+
+    lying(monkeypatch, lie)
+    tap = Sent()
+    assert "asks for parts at level 0, level 1 was due" in str(ended(opening, tap))
+    assert tap.kinds[m.SwitchingPart] == 0
 
 
 # ---- keys ----

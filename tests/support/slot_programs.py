@@ -10,6 +10,7 @@ from tests.support.slot_runs import provider
 from atoll.secret_matrices.slots.machine import Approximation, Slots
 
 LENGTH = 20
+PRIME = 2**255 - 19
 SQUARE = Approximation("x^2", -2.0, 2.0, (2.0, 0.0, 2.0))
 """On [-2, 2], x^2 = 2 + 2 T_2(x / 2)."""
 BOTH = frozenset({"office/consumer", provider(1)})
@@ -35,10 +36,15 @@ async def everything(m: Slots, own: Any) -> dict[str, Any]:
     (f,) = await m.refresh([t])
     p = m.polynomial(m.add(f, m.at_coordinator(x)), SQUARE)
     (g,) = await m.broadcast([p])
-    (again,) = await m.refresh([g])
+    (again,) = await m.refresh([m.scaled(g, 2)])
+    (g2,) = await m.broadcast([m.times(again, again)])
+    shares = await m.to_shares([g2, m.at_coordinator(g)], [LENGTH, 5])
+    doubled = None if shares is None else [2 * x % PRIME for x in shares]
+    back = await m.from_shares(doubled, [LENGTH, 5], PRIME)
     return {
         "refreshed": await m.opened([f, again], [LENGTH, 7], BOTH),
         "of everybody": await m.opened([m.times(x, y)], [LENGTH], OTHERS),
         "own": await m.opened_own([o], [LENGTH]),
+        "from shares": await m.opened(back, [LENGTH, 5], OTHERS),
         "levels": [x.level, z.level, o.level, t.level, f.level, p.level, g.level, again.level],
     }

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.support.slot_programs import BOTH, LENGTH, OTHERS, everything, tables
-from tests.support.slot_runs import INSECURE, Ran, clear, encrypted, provider, run_of
+from tests.support.slot_runs import COORDINATOR, INSECURE, Ran, clear, encrypted, provider, run_of
 from tests.support.taps import Tap
 
 from atoll.codec import Decoder, Message
+from atoll.crypto import slots
 from atoll.crypto.hazmat import golib
-from atoll.errors import RunError
+from atoll.errors import AtollError, RunError
 from atoll.runtime.replay import replay
 from atoll.secret_matrices.slots import messages, roles
 from atoll.secret_matrices.slots.machine import Slots
+from atoll.secret_matrices.slots.party import PAPER
 
 PRECISE = 2e-3
 """What flooding leaves of openings."""
@@ -62,7 +64,7 @@ def test_every_role_finds_what_its_twin_finds(ran: Ran, twin: Ran) -> None:
     for name, due in twin.results.items():
         found = ran.results[name]
         assert found["levels"] == due["levels"]
-        for what in ("refreshed", "of everybody", "own"):
+        for what in ("refreshed", "of everybody", "own", "from shares"):
             assert_same(found[what], due[what])
 
 
@@ -102,6 +104,8 @@ def test_who_is_sent_what(ran: Ran, tap: Kept) -> None:
         "SentRow",
         "RefreshPart",
         "SwitchingPart",
+        "SharePart",
+        "InputPart",
     }
     everybody = {
         "SessionSeed",
@@ -114,7 +118,7 @@ def test_who_is_sent_what(ran: Ran, tap: Kept) -> None:
         "OwnPart",
         "ReceiverKey",
     }
-    assert kinds[provider(0)] == everybody
+    assert kinds[provider(0)] == everybody | {"PublicShare", "MaskedIntegers"}
     assert kinds[provider(1)] == everybody | {"SwitchedRow"}
     assert kinds[provider(2)] == everybody | {"SwitchedRow", "ReceiverSecret"}
     assert kinds["office/consumer"] == {"SwitchedRow", "ReceiverSecret"}
@@ -167,8 +171,73 @@ def test_a_vector_is_not_refreshed_below_the_lowest_level() -> None:
 
 
 def test_an_insecure_set_is_refused_without_the_flag_of_tests() -> None:
-    from atoll.crypto import slots
-    from atoll.errors import AtollError
-
     with pytest.raises(AtollError, match="unknown"):
         slots.find(INSECURE)
+
+
+def test_at_the_papers_parameters() -> None:
+    """Once, as slots are 8,192: everybody finds what the twin finds."""
+    found, due = (
+        encrypted(everything, tables(), reception, set_name=PAPER),
+        clear(everything, tables(), set_name=PAPER),
+    )
+    for name, expected in due.results.items():
+        assert found.results[name]["levels"] == expected["levels"]
+        for what in ("refreshed", "of everybody", "own", "from shares"):
+            assert_same(found.results[name][what], expected[what])
+        assert found.tallies[name].total == due.tallies[name].total
+
+
+def test_what_lies_beyond_the_opened_slots_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Receivers decrypt whole ciphertexts; a row of 20 numbers turned by 5 is opened up to its tenth."""
+
+    async def program(m: Slots, own: Any) -> Any:
+        rows = await m.broadcast(await m.encrypted_total(None if own is None else list(own), 2))
+        opened = await m.opened([m.rotate(rows[0], 5)], [10], frozenset({provider(0)}))
+        mine = await m.opened_own([m.own_inner([(rows[1], None if own is None else own[0])])], [10])
+        return (opened, mine)
+
+    seen: list[np.ndarray] = []
+    decrypt, opened = slots.Secret.decrypt, slots.opened
+
+    def decrypted(key: slots.Secret, body: Any, length: int) -> np.ndarray:
+        seen.append(decrypt(key, body))
+        return seen[-1][:length]
+
+    def together(x: slots.Ciphertext, total: Any, length: int) -> np.ndarray:
+        seen.append(opened(x, total))
+        return seen[-1][:length]
+
+    monkeypatch.setattr(slots.Secret, "decrypt", decrypted)
+    monkeypatch.setattr(slots, "opened", together)
+    encrypted(program, tables())
+    assert len(seen) == 4
+    for values in seen:
+        assert len(values) == 512
+        assert np.abs(values[:10]).max() > 0.01
+        assert np.abs(values[10:]).max() < PRECISE
+
+
+def test_every_refreshed_row_has_a_polynomial_of_its_own() -> None:
+    async def program(m: Slots, own: Any) -> Any:
+        marks = []
+        rows = await m.encrypted_total(None if own is None else list(own), 2)
+        for _ in range(2):
+            rows = await m.refresh(rows)
+            marks += [x.held.value.mark() for x in rows if x.held is not None]
+        return marks
+
+    assert len(set(encrypted(program, tables()).results[str(COORDINATOR)])) == 4
+
+
+def test_equal_rows_are_encrypted_differently() -> None:
+    """More of them than are encrypted at once."""
+
+    async def program(m: Slots, own: Any) -> Any:
+        await m.encrypted_total(None if own is None else [own[0]] * 20, 20)
+
+    kept = Kept()
+    encrypted(program, tables(), observer=kept)
+    arrived = [kept.decoder.decode(event.data) for event in kept.received(COORDINATOR)]
+    sent = {bytes(message.body) for message in arrived if isinstance(message, messages.SentRow)}
+    assert len(sent) == 3 * 20

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.secret_matrices.slots.machine import Approximation, Values
+from atoll.secret_matrices.slots.machine import Approximation, Slots, Values, Vector
 
 __all__ = ["FLOOR", "FUNCTIONS", "Approximations", "Exact", "Interval", "Recording", "agreed", "series"]
 
@@ -39,6 +39,9 @@ FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"root": _root, "sign": _s
 FLOOR = 2.0**-24
 SIGN_GAP = 1 / 8
 """A sign on an interval around zero is fitted to what is not smaller than this part of it."""
+SIGN_SLOPE = 2.0**-30
+"""What a constant sign still takes of its argument: a constant alone leaves no ciphertext, but
+the same number in the clear every time, which no machine refreshes twice."""
 
 
 def series(name: str, interval: Interval, degree: int) -> Approximation:
@@ -68,7 +71,7 @@ def _sign_series(name: str, interval: Interval, degree: int) -> Approximation:
     low, high = interval
     end = max(-low, high)
     if not low < 0 < high:
-        constant = (1.0 if high > 0 else -1.0, *(0.0,) * degree)
+        constant = (1.0 if high > 0 else -1.0, SIGN_SLOPE, *(0.0,) * (degree - 1))
         return Approximation(name, -end, end, constant)
     x = SIGN_GAP + (1 - SIGN_GAP) * (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
     odd = np.arange(1, degree + 1, 2)
@@ -103,6 +106,23 @@ class Approximations:
     def inside(self, name: str) -> Self:
         """Those of a part of this part."""
         return replace(self, path=f"{self.path}{name}/")
+
+    @property
+    def levels_of_root(self) -> int:
+        """Levels that root and sign take, side by side."""
+        return max(self["root"].depth, self["sign"].depth)
+
+    async def root_and_sign(self, m: Slots, norm_2: Vector, v_0: Vector) -> tuple[Vector, Vector, Vector]:
+        """The root of a number that is not negative, the sign of another, and that other to go on with."""
+        norm_2, v_0 = await m.room([norm_2, v_0], self.levels_of_root)
+        lifted = m.plus(norm_2, np.full(m.slots, self.floor))
+        return m.polynomial(lifted, self["root"]), m.polynomial(v_0, self["sign"]), v_0
+
+    async def inverse_root(self, m: Slots, k: Vector) -> Vector:
+        """One over the root of a positive number; a level is left."""
+        inverse = self["inverse"]
+        [k] = await m.room([k], inverse.depth + 1)
+        return m.polynomial(k, inverse)
 
     def __getitem__(self, function: str) -> Approximation:
         name = self.path + function

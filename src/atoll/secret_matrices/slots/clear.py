@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from atoll.errors import RunError
 from atoll.secret_matrices.slots.approximations import Exact
 from atoll.secret_matrices.slots.levelled import Levelled
-from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
+from atoll.secret_matrices.slots.machine import Approximation, Integers, Matrix, Values
 
 __all__ = ["COORDINATOR", "Clear", "Meeting", "provider", "together"]
 
@@ -183,6 +184,24 @@ class Clear(Levelled):
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
         await self._everybody(None)
         return None if self.leads else _cut([x.held for x in rows], lengths)
+
+    async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> list[Integers] | None:
+        """The first provider's part is everything."""
+        values = _cut((await self._everybody([x.held for x in rows]))[0], lengths)
+        if self.leads:
+            return None
+        whole = [np.array([round(Fraction(v) * 2**fraction) for v in x], dtype=object) for x in values]
+        return whole if self.role == self._meeting.roles[1] else [0 * x for x in whole]
+
+    async def _from_shares(
+        self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
+    ) -> Sequence[Any]:
+        _, given = await self._everybody(shares)
+        sums = [sum(parts) + modulus // 2 for parts in zip(*given, strict=True)]
+        values = [((x % modulus - modulus // 2) / 2**fraction).astype(np.float64) for x in sums]
+        return self._at_coordinator(
+            [self._filled(x[:length]) for x, length in zip(values, lengths, strict=True)]
+        )
 
 
 def _cut(rows: Sequence[Values], lengths: Sequence[int]) -> list[Values]:

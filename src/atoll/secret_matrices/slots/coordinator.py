@@ -9,18 +9,22 @@ from atoll.crypto.slots import Ciphertext
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.messages import SeedPart, SessionSeed
 from atoll.secret_matrices.slots import steps
+from atoll.secret_matrices.slots.integers import from_words, to_bytes
 from atoll.secret_matrices.slots.keys import PUBLIC, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
-from atoll.secret_matrices.slots.machine import Matrix, Values, Where
+from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
 from atoll.secret_matrices.slots.messages import (
     AskedRow,
     GivenRow,
+    InputPart,
     KeyPart,
     KeyTotal,
     OthersKeyPart,
     PlacedBody,
+    PublicShare,
     RefreshPart,
     SentRow,
+    SharePart,
     SwitchedRow,
     SwitchingPart,
     placed,
@@ -136,3 +140,26 @@ class Coordinator(Party):
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> None:
         del rows, lengths
         self.next_step()
+
+    # ---- shares ----
+
+    async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> None:
+        del fraction
+        step, first = self.next_step(), self.providers[0]
+        for place, (x, length) in enumerate(
+            zip(await self._ask(step, rows, self.lowest), lengths, strict=True)
+        ):
+            parts = await self._sum_of_parts(SharePart, step, place)
+            masked = await self.net.compute(slots.public_share, x, parts, self.n_providers)
+            await self.net.send(first, PublicShare(step, place, to_bytes(from_words(masked, length))))
+
+    async def _from_shares(
+        self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
+    ) -> Sequence[Later]:
+        del shares, modulus, fraction
+        step, made = self.next_step(), []
+        for place in range(len(lengths)):
+            parts = await self._sum_of_parts(InputPart, step, place)
+            common = self._common("inputs", step, place)
+            made.append(known(await self.net.compute(slots.from_inputs, self.set, parts, common)))
+        return made

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from atoll.secret_matrices.slots.levelled import Levelled
-from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
+from atoll.secret_matrices.slots.machine import Approximation, Integers, Matrix, Values
 
 __all__ = ["Counting"]
 
@@ -66,3 +66,11 @@ class Counting(Levelled):
 
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
         return None
+
+    async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> list[Integers] | None:
+        return None
+
+    async def _from_shares(
+        self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
+    ) -> Sequence[Any]:
+        return self._at_coordinator(len(lengths))

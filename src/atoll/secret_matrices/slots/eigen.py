@@ -87,23 +87,20 @@ async def _shifted_step(
 ) -> tuple[Matrix, Vector]:
     """One QR step on what is left of T (lines 15 to 20)."""
     last = len(T) - 1
+    here = np.diag([1.0] * len(T) + [0.0] * (size - len(T)))
     T = await m.room(T, 2)
     shift = everywhere(m, m.weighted(T[last], unit(last, size, m.slots)), size)
     S = [m.weighted(shift, unit(i, size, m.slots)) for i in range(len(T))]  # line 15
     T = [m.subtract(row, part) for row, part in zip(T, S, strict=True)]  # line 16
     rows, R = await qr(m, T, size, use, active=len(T))  # line 17
-    rotation, right = packed(m, rows, size), packed(m, R, size)
-    if len(T) < size:
-        outside = np.diag([0.0] * len(T) + [1.0] * (size - len(T)))
-        whole = m.plus(rotation, public_square(outside, m.slots))
-    else:
-        whole = rotation
-    [whole, rotation, right] = await m.room([whole, rotation, right], PRODUCT_LEVELS)
+    rotation, right = await m.room([packed(m, rows, size), packed(m, R, size)], PRODUCT_LEVELS)
     x = square_product(m, rotation, right, size)  # line 18
-    [x] = await m.room([x], m.fresh_level - m.lowest)  # one ciphertext here, and a row each later
+    x = m.add(x, m.weighted(shift, public_square(here, m.slots)))  # line 19
+    [x] = await m.room([x], m.fresh_level - m.lowest)  # one ciphertext here, or a row each later
     T = unpacked(m, x, size, rows=range(len(T)))
-    T = [m.add(row, part) for row, part in zip(T, S, strict=True)]  # line 19
+    if len(T) < size:
+        rotation = m.plus(rotation, public_square(np.eye(size) - here, m.slots))
     if Q is None:
-        return T, whole
+        return T, rotation
     [Q] = await m.room([Q], PRODUCT_LEVELS)
-    return T, square_product(m, whole, Q, size)  # line 20
+    return T, square_product(m, rotation, Q, size)  # line 20

@@ -11,9 +11,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from atoll.errors import RunError
 from atoll.secret_matrices.slots.machine import (
+    SHARE_FRACTION,
     Approximation,
+    Integers,
     Matrix,
     Operation,
     Slots,
@@ -25,6 +29,8 @@ from atoll.secret_matrices.slots.machine import (
 
 __all__ = ["Levelled", "polynomial_operations", "rotations_of", "whole"]
 
+OPENING_ROOM = 2
+"""An opening takes a level, and is made at one at least."""
 LARGEST_INTEGER = 1024
 """Public factors up to here grow a vector by no more than ten bits, and need no rescaling."""
 
@@ -191,9 +197,7 @@ class Levelled(Slots):
 
     async def refresh(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
-        low = min((x.level for x in rows), default=self.lowest)
-        if low < self.lowest:
-            raise RunError(f"a vector at level {low} cannot be refreshed: {self.lowest} is the lowest")
+        self._refreshable(rows)
         self.tally.add(Operation.REFRESH, len(rows))
         held = await self._refresh(rows)
         return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
@@ -202,11 +206,45 @@ class Levelled(Slots):
         self, rows: Matrix, lengths: Sequence[int], receivers: frozenset[str]
     ) -> list[Values] | None:
         self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
-        return await self._opened(rows, lengths, receivers)
+        return await self._opened(self._alone(rows, lengths), lengths, receivers)
 
     async def opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
         self._all_at(rows, {Where.OWN})
-        return await self._opened_own(rows, lengths)
+        return await self._opened_own(self._alone(rows, lengths), lengths)
+
+    async def to_shares(
+        self, rows: Matrix, lengths: Sequence[int], fraction: int = SHARE_FRACTION
+    ) -> list[Integers] | None:
+        self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
+        self._refreshable(rows)
+        self.tally.add(Operation.REFRESH, len(rows))
+        return await self._to_shares(rows, lengths, fraction)
+
+    async def from_shares(
+        self,
+        shares: Sequence[Integers] | None,
+        lengths: Sequence[int],
+        modulus: int,
+        fraction: int = SHARE_FRACTION,
+    ) -> Matrix:
+        self._count_total(len(lengths))
+        held = await self._from_shares(shares, lengths, modulus, fraction)
+        return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
+
+    def _alone(self, rows: Matrix, lengths: Sequence[int]) -> Matrix:
+        """Rows of which nothing is left but the slots to be opened: an opening shows all."""
+        if low := [x for x in rows if x.level < OPENING_ROOM]:
+            raise RunError(
+                f"a vector at level {low[0].level} cannot be opened: {OPENING_ROOM} is the lowest",
+                hint="refresh before: room()",
+            )
+        pairs = zip(rows, lengths, strict=True)
+        return [x if n >= self.slots else self.weighted(x, np.ones(n)) for x, n in pairs]
+
+    def _refreshable(self, rows: Matrix) -> None:
+        low = min((x.level for x in rows), default=self.lowest)
+        if low < self.lowest:
+            raise RunError(f"a vector at level {low} cannot be refreshed: {self.lowest} is the lowest")
 
     def _count_total(self, count: int) -> None:
         if self.leads:
@@ -264,3 +302,13 @@ class Levelled(Slots):
 
     @abstractmethod
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None: ...
+
+    @abstractmethod
+    async def _to_shares(
+        self, rows: Matrix, lengths: Sequence[int], fraction: int
+    ) -> list[Integers] | None: ...
+
+    @abstractmethod
+    async def _from_shares(
+        self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
+    ) -> Sequence[Any]: ...

@@ -16,16 +16,20 @@ __all__ = [
     "MESSAGES",
     "AskedRow",
     "GivenRow",
+    "InputPart",
     "KeyPart",
     "KeyTotal",
+    "MaskedIntegers",
     "OthersKeyPart",
     "OwnPart",
     "OwnRow",
     "PlacedBody",
+    "PublicShare",
     "ReceiverKey",
     "ReceiverSecret",
     "RefreshPart",
     "SentRow",
+    "SharePart",
     "SwitchedRow",
     "SwitchingPart",
     "placed",
@@ -96,6 +100,22 @@ class OwnPart(PlacedBody, frozen=True):
     """Provider -> the owner of a row: a decryption share, with noise."""
 
 
+class SharePart(PlacedBody, frozen=True):
+    """Provider -> coordinator: a decryption share under the mask that, negated, is its share."""
+
+
+class PublicShare(PlacedBody, frozen=True):
+    """Coordinator -> first provider: the masked row, which it adds to its share."""
+
+
+class MaskedIntegers(PlacedBody, frozen=True):
+    """Provider -> first provider: its shares of a row under its masks."""
+
+
+class InputPart(PlacedBody, frozen=True):
+    """Provider -> coordinator: its mask of a row, encrypted; the first provider adds what was masked."""
+
+
 MESSAGES = (
     SeedPart,
     SessionSeed,
@@ -112,6 +132,10 @@ MESSAGES = (
     SwitchedRow,
     OwnRow,
     OwnPart,
+    SharePart,
+    PublicShare,
+    MaskedIntegers,
+    InputPart,
     Compared,
 )
 

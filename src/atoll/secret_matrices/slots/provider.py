@@ -17,20 +17,25 @@ from atoll.randomness import SEED_BYTES, derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.messages import SeedPart, SessionSeed
 from atoll.secret_matrices.slots import steps
+from atoll.secret_matrices.slots.integers import from_bytes, from_words, masks, rounded, to_bytes, within
 from atoll.secret_matrices.slots.keys import FIRST, PUBLIC, SECOND, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
-from atoll.secret_matrices.slots.machine import Matrix, Values, Where
+from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
 from atoll.secret_matrices.slots.messages import (
     AskedRow,
     GivenRow,
+    InputPart,
     KeyPart,
     KeyTotal,
+    MaskedIntegers,
     OthersKeyPart,
     OwnPart,
     OwnRow,
     PlacedBody,
+    PublicShare,
     RefreshPart,
     SentRow,
+    SharePart,
     SwitchingPart,
 )
 from atoll.secret_matrices.slots.party import AT_ONCE, OPENING_LEVEL, Party, known
@@ -135,17 +140,16 @@ class Provider(Party):
     async def _compare(self, topic: str, note: bytes = b"") -> dict[Address, bytes]:
         return await self.net.agree(topic, self._seen, self.providers, note)
 
-    def _answer(self, what: str, step: int, xs: Sequence[Ciphertext], asker: Address) -> None:
+    async def _answer(self, what: str, step: int, xs: Sequence[Ciphertext], asker: Address) -> None:
         """Every part is for a ciphertext that had none: two, with two masks, would show more than one."""
-        for place, x in enumerate(xs):
-            mark = x.mark()
+        for place, (mark, digest) in enumerate(await self.net.compute(steps.asked, xs)):
             if mark in self._answered:
                 raise MessageError(
                     f"{asker} asks a second time for parts of one ciphertext, at step {step}",
                     hint=f"nothing was sent; ask {asker} why",
                 )
             self._answered.add(mark)
-            self._see(what, step, place, mark + x.level.to_bytes(1, "little"))
+            self._see(what, step, place, digest)
 
     # ---- totals and broadcasts ----
 
@@ -217,7 +221,7 @@ class Provider(Party):
     async def _refresh(self, rows: Matrix) -> Sequence[None]:
         step = self.next_step()
         xs = await self._asked(step, rows, self.lowest)
-        self._answer("refresh", step, xs, self.coordinator)
+        await self._answer("refresh", step, xs, self.coordinator)
         await self.check()
         commons = [self._common("refresh", step, place) for place in range(len(rows))]
         make = partial(steps.refresh_parts, self.secret)
@@ -232,7 +236,7 @@ class Provider(Party):
         key = await circle.public()
         xs = await self._asked(step, rows, OPENING_LEVEL)
         self._see("receivers", step, 0, digest_of(key))
-        self._answer("opening", step, xs, self.coordinator)
+        await self._answer("opening", step, xs, self.coordinator)
         await self.check()
         make = partial(steps.switching_parts, self.secret, (circle.common, key))
         await self._send_all(SwitchingPart, step, make, xs, f"opening {step}")
@@ -249,7 +253,7 @@ class Provider(Party):
                 for place, row in enumerate(rows)
             ]
         for address in self.providers:
-            self._answer(f"own of {address}", step, asked[address], address)
+            await self._answer(f"own of {address}", step, asked[address], address)
         await self.check()
         make = partial(steps.opening_parts, self.secret)
         for other in others:
@@ -269,3 +273,49 @@ class Provider(Party):
             self.keys.rerandomised_all, xs, self._seed(f"own {step}")
         )
         return hidden
+
+    # ---- shares (the paper's appendix D.1, protocol 1) ----
+
+    async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> list[Integers]:
+        step, first = self.next_step(), self.providers[0]
+        xs = await self._asked(step, rows, self.lowest)
+        await self._answer("shares", step, xs, self.coordinator)
+        await self.check()
+        parts, shares = await self.net.compute(
+            steps.share_parts, self.secret, xs, self._seed(f"shares {step}")
+        )
+        found = []
+        for place, (part, own, length) in enumerate(zip(parts, shares, lengths, strict=True)):
+            await self.net.send(self.coordinator, SharePart(step, place, part))
+            found.append(from_words(own, length))
+        if self.net.me == first:
+            for place, length in enumerate(lengths):
+                body = await self._receive(PublicShare, self.coordinator, step, place)
+                found[place] = found[place] + from_bytes(body, length)
+        return [values << (fraction - self.set.scale_bits) for values in found]
+
+    async def _from_shares(
+        self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
+    ) -> Sequence[None]:
+        assert shares is not None
+        step, first, shift = self.next_step(), self.providers[0], fraction - self.set.scale_bits
+        seed, size = self._seed(f"inputs {step}"), (modulus.bit_length() + 8) // 8
+        hiding = [
+            masks(derive(seed, "mask", place), length, self.set.mask_bits + shift)
+            for place, length in enumerate(lengths)
+        ]
+        own = [rounded(mask, shift) for mask in hiding]
+        for place, (mine, mask) in enumerate(zip(shares, hiding, strict=True)):
+            values = (mine - mask) % modulus
+            if self.net.me != first:
+                await self.net.send(first, MaskedIntegers(step, place, to_bytes(values, size)))
+                continue
+            for other in self.providers[1:]:
+                body = await self._receive(MaskedIntegers, other, step, place)
+                values = values + from_bytes(body, lengths[place], size)
+            masked = rounded((values + modulus // 2) % modulus - modulus // 2, shift)
+            own[place] = own[place] + within(masked, self.set.mask_bits + self.n_providers.bit_length())
+        commons = [self._common("inputs", step, place) for place in range(len(own))]
+        make = partial(steps.input_parts, self.secret)
+        await self._send_all(InputPart, step, make, own, f"input parts {step}", commons)
+        return [None] * len(own)

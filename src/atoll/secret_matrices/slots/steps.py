@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from atoll.crypto.slots import Ciphertext, Keys, Secret, Set
+from atoll.crypto.slots import Ciphertext, Keys, Secret, Set, Shares
 from atoll.errors import MessageError
+from atoll.randomness import derive
 from atoll.secret_matrices.courses import digest_of
-from atoll.secret_matrices.slots.machine import Values
+from atoll.secret_matrices.slots.integers import to_words
+from atoll.secret_matrices.slots.machine import Integers, Values
 from atoll.study.address import Address
+from atoll.threads import in_threads
 
 FLOODING_BITS = 14
 """Noise that a part of an opening brings, over which rounding noise is not to be seen."""
@@ -67,3 +70,30 @@ def read_half(chosen: Set, half: memoryview, level: int, sender: Address) -> Cip
     if x.level != level:
         raise MessageError(f"{sender} asks for parts at level {x.level}, level {level} was due")
     return x
+
+
+def asked(xs: Sequence[Ciphertext]) -> list[tuple[bytes, bytes]]:
+    """Of everything that parts are asked for: what tells it apart, and the digest that providers compare."""
+    return [(x.mark(), digest_of(x.half())) for x in xs]
+
+
+def share_parts(
+    secret: Secret, xs: Sequence[Ciphertext], seed: bytes
+) -> tuple[list[memoryview], list[Shares]]:
+    """Decryption shares under masks, and the masks' negatives."""
+    seeds = [derive(seed, "row", i) for i in range(len(xs))]
+    made = in_threads(lambda task: secret.share_part(*task), list(zip(xs, seeds, strict=True)))
+    return [part for part, _ in made], [shares for _, shares in made]
+
+
+def input_parts(
+    secret: Secret, rows: Sequence[Integers], seed: bytes, commons: Sequence[bytes]
+) -> list[memoryview]:
+    """Parts of encryptions of what all parties' whole numbers add up to."""
+    seeds = [derive(seed, "row", i) for i in range(len(rows))]
+
+    def part(task: tuple[Integers, bytes, bytes]) -> memoryview:
+        values, common, own = task
+        return secret.input_part(to_words(values, secret.set.slots), common, own)
+
+    return in_threads(part, list(zip(rows, commons, seeds, strict=True)))

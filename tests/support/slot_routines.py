@@ -140,10 +140,10 @@ def factorised_apart(rows: int, length: int, use: Approximations) -> Routine:
     """DQR^T: every provider has its own columns, and finds those of Q."""
 
     async def program(m: Slots, own: Any) -> Found:
-        place, columns = (None, None) if own is None else own
+        place, columns = (None, None) if own is None else (own[0], own[1])
         whole = None if own is None else [np.full(m.slots, 1 / m.n_providers)]
         [one] = await m.broadcast(await m.encrypted_total(whole, 1))  # own rows come from a product
-        wide = None if columns is None else np.pad(columns, ((0, 0), (0, length - columns.shape[1])))
+        wide = None if columns is None else np.pad(columns, ((0, 0), (0, length - np.shape(columns)[1])))
         mine = [None] * rows if wide is None else [repeated(row, m.slots) for row in wide]
         V = [m.own_inner([(one, row)]) for row in mine]
         with m.tally.part("routine"):
@@ -193,22 +193,14 @@ class Counted:
         return max(t.parts["routine"][operation] for t in (self.coordinator, self.provider))
 
 
-class _Zeros:
-    """A provider's matrices, of which only the counting machine asks nothing."""
-
-    def __init__(self, *shapes: tuple[int, int]) -> None:
-        self.shapes = shapes
-
-    def __getitem__(self, which: int) -> Values:
-        return np.zeros(self.shapes[which])
-
-
-def counted(program: Routine, *shapes: tuple[int, int], slots: int = 8192) -> Counted:
-    """The operations of a routine at the paper's parameters."""
+def counted(program: Routine, *shapes: tuple[int, int], slots: int = 8192, apart: bool = False) -> Counted:
+    """The operations of a routine at the paper's parameters, on nothing but zeros of these shapes."""
+    zeros = [np.zeros(shape) for shape in shapes]
+    given = (1, *zeros) if apart else zeros
     tallies = []
     for leads in (True, False):
         m: Levelled = Counting(leads=leads, n_providers=3, slots=slots, fresh_level=9, lowest=2)
-        coroutine = program(m, None if leads else _Zeros(*shapes))
+        coroutine = program(m, None if leads else given)
         try:
             coroutine.send(None)  # type: ignore[attr-defined]
         except StopIteration:

@@ -47,20 +47,12 @@ def run_of(
     program: Program, inputs: Sequence[Any], reception: Reception | None = None, *, set_name: str = INSECURE
 ) -> Run:
     tallies: dict[str, Tally] = {}
+    chosen: dict[str, Any] = {"set_name": set_name, "for_tests": set_name == INSECURE}
 
     def role(kind: type[roles.Provider] | type[roles.Coordinator]) -> Any:
         async def run(net: Network, study: Study, own: Any, record: Record) -> Learned:
             providers, guests = study.who("provider"), study.who("consumer")
-            machine = kind(
-                net,
-                record,
-                study.digest,
-                COORDINATOR,
-                providers,
-                guests,
-                set_name=set_name,
-                for_tests=set_name == INSECURE,
-            )
+            machine = kind(net, record, study.digest, COORDINATOR, providers, guests, **chosen)
             await machine.set_up()
             place = 0 if net.me == COORDINATOR else 1 + providers.index(net.me)
             result = await program(machine, inputs[place])
@@ -71,19 +63,15 @@ def run_of(
         return run
 
     async def consumer(net: Network, study: Study, own: Any, record: Record) -> Learned:
-        receiver = roles.Receiver(
-            net,
-            record,
-            study.digest,
-            COORDINATOR,
-            study.who("provider"),
-            study.who("consumer"),
-            set_name=set_name,
-            for_tests=set_name == INSECURE,
-        )
+        providers, guests = study.who("provider"), study.who("consumer")
+        receiver = roles.Receiver(net, record, study.digest, COORDINATOR, providers, guests, **chosen)
         return Learned({"result": await reception(receiver) if reception else None})
 
-    protocol = Protocol(
+    return Run(protocol_of(role, consumer), study_of(len(inputs) - 1, reception is not None), tallies)
+
+
+def protocol_of(role: Callable[[Any], Any], consumer: Any) -> Protocol:
+    return Protocol(
         name="slots-test",
         title="",
         roles={
@@ -100,12 +88,14 @@ def run_of(
         single_roles=frozenset({"coordinator"}),
         uses_sum=False,
     )
-    parties = [Party(f"p{i}", ("provider",)) for i in range(len(inputs) - 1)]
+
+
+def study_of(providers: int, consumes: bool) -> Study:
+    parties = [Party(f"p{i}", ("provider",)) for i in range(providers)]
     parties.append(Party("hub", ("coordinator",)))
-    if reception is not None:
+    if consumes:
         parties.append(Party("office", ("consumer",)))
-    study = Study(name="t", protocol="slots-test", parties=tuple(parties))
-    return Run(protocol, study, tallies)
+    return Study(name="t", protocol="slots-test", parties=tuple(parties))
 
 
 def encrypted(

@@ -12,12 +12,14 @@ from tests.support.slot_routines import (
     counted,
     decomposed,
     factorised,
+    factorised_apart,
     reflector,
     squares,
 )
 
 from atoll.secret_matrices.slots import costs
 from atoll.secret_matrices.slots.approximations import Recording
+from atoll.secret_matrices.slots.machine import Operation
 from atoll.secret_matrices.slots.products import Method, choose
 
 PRODUCTS = [(2, 3, 5), (8, 256, 256), (5, 11, 40)]
@@ -55,6 +57,15 @@ def test_householder(length: int) -> None:
 @pytest.mark.parametrize(("rows", "length"), [(2, 8), (8, 256), (5, 5), (10, 11)])
 def test_qr(rows: int, length: int) -> None:
     assert_counts(factorised(rows, length, USE), (rows, length), due=costs.qr(rows, length))
+
+
+@pytest.mark.parametrize(("rows", "length"), [(2, 8), (8, 256), (5, 11)])
+def test_dqr(rows: int, length: int) -> None:
+    got = counted(factorised_apart(rows, length, USE), (rows, length), apart=True)
+    for tally, due in zip((got.coordinator, got.provider), costs.dqr(rows, length, 3, 8192), strict=True):
+        found = tally.parts["routine"]
+        kinds = (*costs.COUNTED, Operation.SEND)
+        assert {o: found[o] for o in kinds} == {o: due[o] for o in kinds}
 
 
 @pytest.mark.parametrize(("size", "w"), [(2, 5), (3, 2), (5, 3), (8, 5), (10, 1)])

@@ -16,7 +16,19 @@ from atoll.secret_matrices.slots.machine import Operation
 from atoll.secret_matrices.slots.packed import sigma_baby, tau_baby
 from atoll.secret_matrices.slots.products import Method, baby_steps, period
 
-__all__ = ["COUNTED", "Cost", "Formula", "by_method", "eigen", "formulas", "householder", "m4", "m5", "qr"]
+__all__ = [
+    "COUNTED",
+    "Cost",
+    "Formula",
+    "by_method",
+    "dqr",
+    "eigen",
+    "formulas",
+    "householder",
+    "m4",
+    "m5",
+    "qr",
+]
 
 COUNTED = (Operation.MULTIPLY, Operation.WEIGH, Operation.ROTATE, Operation.REFRESH)
 Cost = Counter[Operation]
@@ -104,6 +116,35 @@ def qr(rows: int, length: int, *, level: int = FRESH, active: int | None = None)
         n + refreshed,  # a reflection's vector, once it is found
     )
     return own + _times(n, householder(length))
+
+
+def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]:
+    """DQR^T at the coordinator and at a provider, with the ciphertexts that each sends.
+
+    A reflection: |v|^2 and v_0 there, two numbers and the vector's block back; then in one ciphertext there
+    and back the products with the rows that are left, and in the second half with the rows of Q.
+    """
+    forth, back = range(1, rows), range(1, rows + 1)
+    met = sum(forth) + sum(back)
+    spread = sum(k * _log2(k) for k in (*forth, *back))
+    meetings = 2 * rows - 1
+    series = polynomial_operations(DEGREE)
+    refreshes = 7 * rows + meetings
+    coordinator = cost(
+        rows * (3 * series[Operation.MULTIPLY] + 3),
+        rows * (3 * series[Operation.WEIGH] + 1) + met,
+        spread,
+        refreshes,
+    )
+    provider = cost(
+        2 * rows + 2 * met - rows,
+        6 * rows + 2 * met + meetings,
+        rows * (2 * _log2(length) + _log2(slots // period(length))) + met * _log2(length) + spread,
+        refreshes,
+    )
+    provider[Operation.SEND] = 3 * rows + meetings
+    coordinator[Operation.SEND] = providers * provider[Operation.SEND]
+    return coordinator, provider
 
 
 def _unpacked(rows: int, size: int) -> Cost:
@@ -205,9 +246,18 @@ def formulas(
         ("Householder", f"{b}", householder(b), _paper_householder(b), _HOUSEHOLDER),
         ("QR^T", f"{a} x {b}", qr(a, b), _paper_qr(a, b), _QR),
         ("QR^T", small, qr(size, size), _paper_qr(size, size), _QR),
+        ("DQR^T", f"6 x ({a} x {b})", _both(dqr(a, b, 6, slots)), _paper_qr(a, b), _DQR),
         (f"Eigen, w = {w}", small, eigen(size, w), _paper_eigen(size, w), _EIGEN),
     ]
     return [Formula(name, sizes, ours, *theirs, why) for name, sizes, ours, theirs, why in paper]
+
+
+def _both(costs: tuple[Cost, Cost]) -> Cost:
+    """Coordinator and one provider; a refresh is one for both."""
+    here, there = costs
+    total = here + there
+    total[Operation.REFRESH] = here[Operation.REFRESH]
+    return total
 
 
 def table(rows: list[Formula]) -> str:
@@ -246,6 +296,11 @@ _QR = (
     "The paper counts one product for each pair of rows where there are two, but all pairs, where half "
     "have nothing to do: minors shrink, and rows of Q are the identity's until their own reflection. Rows "
     "stay in place, without its rotation by one. A square matrix's last row is not reflected."
+)
+_DQR = (
+    "Coordinator and one provider together; the paper's is QR^T with the lengths of the parts, and 3 "
+    "ciphertexts a row to add up, here 5. A provider's own reflection vector has to be refreshed too, in "
+    "one ciphertext for all; then its rows never run out of levels."
 )
 _EIGEN = (
     "The paper takes every QR^T at full size; here a deflated matrix has fewer rows and reflections. Its "

@@ -173,7 +173,8 @@ async def _reflected_apart(
     if first is not None:
         products.insert(0, first[0])
     along = await columns.totals([everywhere(m, x, columns.length) for x in products])
-    taken = [m.times(m.scaled(v, -2), x) for x in along]
+    twice = m.scaled(v, -2)
+    taken = [m.times(twice, x) for x in along]
     if first is None:
         return [m.add(x, part) for x, part in zip(rows, taken, strict=True)]
     here = np.zeros(m.slots) if first[1] is None else first[1]

@@ -23,6 +23,7 @@ Deviations, each with the same result:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -48,10 +49,8 @@ from atoll.secret_matrices.slots.products import (
     times_transpose,
 )
 
-_LONGEST = 10
+MOST_STRETCHED = 10
 """Powers of two up to this stretch a row without costing a level."""
-_SETTLING = 3
-"""Iterations until rows are about as long as they stay."""
 
 
 class Shape(NamedTuple):
@@ -88,6 +87,14 @@ class Own(NamedTuple):
         return f"Own({self.table.shape[0]} x {self.table.shape[1]})"
 
 
+class Stretches(ABC):
+    """By which powers of two rows are multiplied before they are factorised."""
+
+    @abstractmethod
+    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+        """One for each row."""
+
+
 class Plan(NamedTuple):
     """Everything public that the program rests on."""
 
@@ -97,6 +104,7 @@ class Plan(NamedTuple):
     use: Approximations
     variances: tuple[int, ...]
     """Powers of two near the leading variances."""
+    stretches: Stretches
 
 
 class Found(NamedTuple):
@@ -134,7 +142,7 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     P = await sketched(m, plan, own)  # Step 3: P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
     for j in range(paper.p):  # Step 4
         P = await m.room(P, depth(plan, factors))
-        Y = stretched(m, plan, await times(m, plan, factors, P, mean), min(1.0, j / _SETTLING))
+        Y = stretched(m, plan, await times(m, plan, factors, P, mean), f"power/{j}")
         P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
     P = await m.room(P, depth(plan, factors))
     Y = await times(m, plan, factors, P, mean)  # Step 5: P_i = P G_i, added up
@@ -143,9 +151,8 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     U = await eigenvectors(m, plan, Z)  # Step 6: U = Eigen(Z, w)
     U = await m.room(U[: shape.psi], 2)
     UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
-    W, _ = await qr(
-        m, stretched(m, plan, UY), shape.columns, use.inside("components")
-    )  # Step 7: W = QR^T(Xi(U P_i))
+    UY = stretched(m, plan, UY, "components")
+    W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # Step 7: W = QR^T(Xi(U P_i))
     return Found(W, mean, factors)
 
 
@@ -188,13 +195,10 @@ async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector)
     return await m.total(_back(m, factors, R))
 
 
-def stretched(m: Slots, plan: Plan, rows: Matrix, settled: float = 1.0) -> Matrix:
-    """Rows in units of about their length, which QR^T does not mind: Q is the same, R has these factors.
-
-    ``settled``: 0 to 1; while rows still hold much of those before them, their lengths are nearer to each other.
-    """
-    powers = (min(_LONGEST, round((1 - a) * settled)) for a in plan.variances)
-    return [m.scaled(row, 2**e) if e > 0 else row for row, e in zip(rows, powers, strict=False)]
+def stretched(m: Slots, plan: Plan, rows: Matrix, place: str) -> Matrix:
+    """Rows in units of about their length, which QR^T does not mind: Q is the same, R has these factors."""
+    powers = plan.stretches.of(place, rows)
+    return [m.scaled(row, 2**e) if e else row for row, e in zip(rows, powers, strict=True)]
 
 
 def without_mean(m: Slots, Y: Matrix, P: Matrix, mean: Vector, length: int) -> Matrix:

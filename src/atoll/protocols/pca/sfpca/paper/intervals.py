@@ -21,13 +21,20 @@ import numpy as np
 from atoll import randomness
 from atoll.data.island import Matrix as Table
 from atoll.protocols.checked import refuse
-from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, principal
+from atoll.protocols.pca.sfpca.paper.algorithm1 import (
+    MOST_STRETCHED,
+    Own,
+    Plan,
+    Shape,
+    Stretches,
+    principal,
+)
 from atoll.protocols.pca.sfpca.paper.messages import Estimates
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of
 from atoll.secret_matrices.slots.approximations import Approximations, Exact, series
 from atoll.secret_matrices.slots.clear import Clear, together
-from atoll.secret_matrices.slots.machine import Approximation, Values
+from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
 from atoll.secret_matrices.slots.products import period
 from atoll.study.address import Address
 
@@ -61,13 +68,14 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
         return Estimates(scale, variances, (), (), (), ())
     table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
     deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
-    plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances)
+    lengths = _Lengths(shape.columns)
+    plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
     sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
     asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
     places = tuple(sorted(deciding.ends))
     sides, lows, highs = zip(*(deciding.ends[place] for place in places), strict=True)
-    return Estimates(scale, variances, places, sides, lows, highs)
+    return Estimates(scale, variances, lengths.powers, places, sides, lows, highs)
 
 
 async def _alone(plan: Plan, own: Own) -> None:
@@ -107,6 +115,10 @@ class Worlds(Clear):
         return self._noisy(np.roll(x, -steps, axis=-1))
 
 
+_ASTRAY, _LARGEST = 1.5, 2.0**10
+"""How far outside its interval a world's argument may be, and what comes of it: a real run would end there."""
+
+
 @dataclass(frozen=True, eq=False)
 class _Undecided(Exact):
     """A function whose interval is decided when all worlds have come to it."""
@@ -119,7 +131,8 @@ class _Undecided(Exact):
         low, high = self.by.decide(self.name, x)
         decided = series(self.name, (low, high), self.degree)
         u = (2 * x - (decided.low + decided.high)) / (decided.high - decided.low)
-        return np.asarray(np.polynomial.chebyshev.chebval(u, decided.coefficients), np.float64)
+        y = np.polynomial.chebyshev.chebval(np.clip(u, -_ASTRAY, _ASTRAY), decided.coefficients)
+        return np.clip(np.asarray(y, np.float64), -_LARGEST, _LARGEST)
 
 
 @dataclass(frozen=True)
@@ -157,6 +170,27 @@ class Deciding(Approximations):
         return interval(*self.ends[place])
 
 
+_LENGTH = 8.0
+"""Of the longest row in any world, after stretching."""
+
+
+class _Lengths(Stretches):
+    """Stretches rows so that they are about as long as the largest variance, in the worst of all worlds."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self.powers: dict[str, tuple[int, ...]] = {}
+
+    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+        """At the coordinator, whose rows they are."""
+        if rows[0].held is None:
+            return [0] * len(rows)
+        longest = [float(np.linalg.norm(x.held[..., : self.columns], axis=-1).max()) for x in rows]
+        powers = (floor(log2(_LENGTH / max(length, 2.0**-40))) for length in longest)
+        self.powers[place] = tuple(max(0, min(MOST_STRETCHED, e)) for e in powers)
+        return self.powers[place]
+
+
 _TOO_CLOSE = 0.9
 """A reflection with a constant sign is well-conditioned if no row lies closer to the axis on the other side."""
 
@@ -179,12 +213,15 @@ def _from_either_side(norm_2: Values, v_0: Values) -> Values:
 def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
     """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
     end is further off where worlds differ most; below the lower one it falls gently."""
-    most, least = max(float(x.max()), floor_), max(float(x.min()), floor_)
+    far = 0.0 if unsettled > 1 else _FAR
+    least, most = (max(float(q), floor_) for q in np.quantile(x, (far, 1 - far)))
     top = ceil(log2(most * margin * unsettled))
     bottom = floor(log2(least / margin))
     return max(bottom, top - WIDEST), top
 
 
+_FAR = 0.25
+"""Of the worlds on each side, so many do not count once the first iterations are over: they went astray."""
 _UNSETTLED = {"power/0/": 16.0, "power/1/": 16.0, "power/2/": 4.0}
 """How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
 
@@ -199,11 +236,23 @@ def interval(side: int, low: int, high: int) -> tuple[float, float]:
 # ---- what everybody takes ----
 
 
+class Agreed(Stretches):
+    """What the simulation said."""
+
+    def __init__(self, powers: Mapping[str, tuple[int, ...]]) -> None:
+        self.powers = powers
+
+    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+        """As was told for this place; rows stay as they are where nothing was."""
+        return self.powers.get(place, (0,) * len(rows))
+
+
 class Intervals(NamedTuple):
     """The scale, the components' variances, and an interval for each place."""
 
     scale: int
     variances: tuple[int, ...]
+    stretches: Agreed
     of: Mapping[str, tuple[float, float]]
 
 
@@ -216,6 +265,8 @@ def taken(e: Estimates, rho: int, sender: Address) -> Intervals:
         raise refuse(sender, "intervals that are none")
     if e.scale not in _SCALES or len(e.variances) != rho or any(v not in _SCALES for v in e.variances):
         raise refuse(sender, f"a scale and {rho} variances that are no powers of two within 2^60")
+    if any(not 0 <= power <= MOST_STRETCHED for row in e.stretches.values() for power in row):
+        raise refuse(sender, "factors of rows that are none")
     return Intervals(
-        e.scale, e.variances, {place: interval(*ends) for place, ends in zip(e.places, told, strict=True)}
+        e.scale, e.variances, Agreed(e.stretches), {place: interval(*ends) for place, ends in zip(e.places, told, strict=True)}
     )

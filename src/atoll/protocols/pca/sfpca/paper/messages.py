@@ -15,6 +15,8 @@ class Estimates(Message, frozen=True):
 
     scale: int
     variances: tuple[int, ...]
+    stretches: dict[str, tuple[int, ...]]
+    """By place: the powers of two that rows are multiplied by before they are factorised."""
     places: tuple[str, ...]
     sides: tuple[int, ...]
     """Whether values there are taken to be above zero, below it (-1), or on both sides (0)."""

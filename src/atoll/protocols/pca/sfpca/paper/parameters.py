@@ -24,11 +24,12 @@ Factorisation = Literal["qr", "dqr"]
 class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a study says in place of a simulation: data, in units of their range, are multiplied by 2^scale;
     2^variances[i] is about the variance of component i then; ``places``: the interval of each
-    approximation's argument."""
+    approximation's argument; ``stretches``: by what powers of two rows are multiplied before QR^T."""
 
     scale: int
     variances: tuple[int, ...]
     places: dict[str, tuple[float, float]]
+    stretches: dict[str, tuple[int, ...]] = {}
 
 
 class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -36,7 +36,7 @@ from atoll.protocols.pca.sfpca.paper import algorithm1, messages
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape
 from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, simulating, taken
+from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Agreed, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import (
     DEALER,
@@ -182,7 +182,7 @@ async def _intervals(net: Network, study: Study, public: Public, X: Matrix | Non
     p, providers = study.read_parameters(PaperParameters), study.who(PROVIDER)
     if p.paper.intervals is not None:
         stated = p.paper.intervals
-        return Intervals(stated.scale, stated.variances, stated.places)
+        return Intervals(stated.scale, stated.variances, Agreed(stated.stretches), stated.places)
     who = providers[simulating(public.shape.rows)]
     if net.me == who:
         assert X is not None, "the simulating provider has rows"
@@ -222,7 +222,7 @@ def _plan(study: Study, public: Public, intervals: Intervals, parties: Parties |
         use: Approximations = agreed(intervals.of, p.paper.degree, FLOOR)
     else:
         use = OnShares(parties=parties)
-    return Plan(public.shape, public.course, p.paper, use, intervals.variances)
+    return Plan(public.shape, public.course, p.paper, use, intervals.variances, intervals.stretches)
 
 
 def _facts(study: Study, public: Public, intervals: Intervals) -> Facts:

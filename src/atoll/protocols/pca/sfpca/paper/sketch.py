@@ -32,7 +32,7 @@ class CountSketch(NamedTuple):
         """Pi_i A_i - Pi 1 o_i: with everybody's, the sketch of rows about their mean. (Printed with the whole Pi
         in the second term, rightly: o_i is a party's part of the mean of all rows.)"""
         n = len(self.signs)
-        out: Matrix = self.times(rows, start)
+        out = self.times(rows, start)
         out -= np.outer(self.ones(), rows.sum(axis=0) / n)
         return out
 

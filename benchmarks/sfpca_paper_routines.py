@@ -145,7 +145,8 @@ def main() -> None:
     ]
     _, keys, wall = timed(nothing, [None] * (options.providers + 1))
     print(f"keys of {options.providers} providers: {keys:.1f} s CPU, {wall:.1f} s wall")
-    if not all([run(case, keys) for case in wanted]):
+    right = [run(case, keys) for case in wanted]
+    if not all(right):
         sys.exit(1)
 
 

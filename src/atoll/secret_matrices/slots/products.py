@@ -260,11 +260,11 @@ def dots(m: Slots, M: Matrix, mu: Vector, length: int) -> Matrix:
 
 @dataclass(frozen=True)
 class Weights:
-    """What operations cost, in products with clear numbers: the ratios of the paper's table 2."""
+    """What operations cost, in products with clear numbers: the paper's ratios (table 2, section 6.1.1)."""
 
     rotation: float = 6.2
     weighing: float = 1.0
-    product: float = 6.4
+    product: float = 8.0
 
 
 @dataclass(frozen=True)

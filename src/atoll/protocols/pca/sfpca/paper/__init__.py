@@ -10,5 +10,6 @@
 - :mod:`determined`: whether outputs say all second moments
 - :mod:`disclosure`: what each role learns, and what can be released
 - :mod:`releases`: what is opened at the end, for whom
+- :mod:`reference`: the same in the clear, without series
 - :mod:`protocol`: the roles
 """

@@ -64,8 +64,6 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     values = np.linalg.eigvalsh(centred.T @ centred / len(rows))[::-1]
     scale = _scale_of(float(values[0]))
     variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
-    if paper.nonlinear != "chebyshev":  # shares need no intervals
-        return Estimates(scale, variances, (), (), (), ())
     table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
     deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
     lengths = _Lengths(shape.columns)
@@ -73,6 +71,8 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
     sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
     asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
+    if paper.nonlinear != "chebyshev":  # shares need no intervals
+        return Estimates(scale, variances, lengths.powers, (), (), (), ())
     places = tuple(sorted(deciding.ends))
     sides, lows, highs = zip(*(deciding.ends[place] for place in places), strict=True)
     return Estimates(scale, variances, lengths.powers, places, sides, lows, highs)

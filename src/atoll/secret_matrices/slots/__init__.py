@@ -11,7 +11,7 @@ In topological order:
 - :mod:`later`: local steps under encryption, done together on all cores; :mod:`steps`: the other heavy ones
 - :mod:`messages`: the messages between encrypted machines
 - :mod:`keys`: which keys there are; :mod:`sums`: whether they are the sums that they should be
-- :mod:`openings`: outputs for those who may have them
+- :mod:`openings`: outputs for those who may have them; :mod:`integers`: shares of rows
 - :mod:`party`: what provider and coordinator have in common
 - :mod:`provider`, :mod:`coordinator`: their encrypted machines; :mod:`roles`: both, and what a receiver uses
 """

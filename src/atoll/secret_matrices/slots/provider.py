@@ -13,9 +13,9 @@ from typing import Any
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext
 from atoll.errors import MessageError
-from atoll.randomness import SEED_BYTES, derive, fresh_seed
+from atoll.randomness import derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
-from atoll.secret_matrices.messages import SeedPart, SessionSeed
+from atoll.secret_matrices.sessions import agreed_seeds
 from atoll.secret_matrices.slots import steps
 from atoll.secret_matrices.slots.integers import from_bytes, from_words, masks, rounded, to_bytes, within
 from atoll.secret_matrices.slots.keys import FIRST, PUBLIC, SECOND, KeyTotals, added
@@ -54,15 +54,7 @@ class Provider(Party):
 
     async def set_up(self) -> None:
         """Agree on a session seed; make keys, and see whose they are."""
-        seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
-        await self.net.send(self.coordinator, SeedPart(seed))
-        seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
-        whole = len(seeds) == self.n_providers and all(len(s) == SEED_BYTES for s in seeds)
-        if not whole or seeds[place] != seed:
-            raise MessageError(
-                f"the session's seed that {self.coordinator} sent is not made from every provider's part",
-                hint="nothing was encrypted; ask the coordinator why",
-            )
+        seeds = await agreed_seeds(self.net, self.record, self.coordinator, self.providers)
         self.session = digest_of(self.digest, "slots", self.set.name, *seeds)
         self._seen = digest_of(self.session, "seen")
         self._answered: set[bytes] = set()

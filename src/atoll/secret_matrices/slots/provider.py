@@ -17,7 +17,14 @@ from atoll.randomness import derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.sessions import agreed_seeds
 from atoll.secret_matrices.slots import steps
-from atoll.secret_matrices.slots.integers import from_bytes, from_words, masks, rounded, to_bytes, within
+from atoll.secret_matrices.slots.integers import (
+    from_bytes,
+    from_words,
+    rounded,
+    to_bytes,
+    wide_numbers,
+    within,
+)
 from atoll.secret_matrices.slots.keys import FIRST, PUBLIC, SECOND, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
 from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
@@ -271,7 +278,7 @@ class Provider(Party):
     async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> list[Integers]:
         step, first = self.next_step(), self.providers[0]
         xs = await self._asked(step, rows, self.lowest)
-        await self._answer("shares", step, xs, self.coordinator)
+        await self._answer("conversion", step, xs, self.coordinator)
         await self.check()
         parts, shares = await self.net.compute(
             steps.share_parts, self.secret, xs, self._seed(f"shares {step}")
@@ -293,7 +300,7 @@ class Provider(Party):
         step, first, shift = self.next_step(), self.providers[0], fraction - self.set.scale_bits
         seed, size = self._seed(f"inputs {step}"), (modulus.bit_length() + 8) // 8
         hiding = [
-            masks(derive(seed, "mask", place), length, self.set.mask_bits + shift)
+            wide_numbers(derive(seed, "mask", place), length, self.set.mask_bits + shift)
             for place, length in enumerate(lengths)
         ]
         own = [rounded(mask, shift) for mask in hiding]

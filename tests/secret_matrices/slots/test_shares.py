@@ -123,7 +123,7 @@ def test_words_and_bytes_keep_signs() -> None:
 
 
 def test_masks_are_uniform_around_zero() -> None:
-    found = integers.masks(bytes(32), 4000, 114)
+    found = integers.wide_numbers(bytes(32), 4000, 114)
     assert max(abs(int(x)) for x in found) <= 1 << 113
     assert abs(np.mean(found / 2.0**113)) < 0.05
     assert np.std((found / 2.0**113).astype(float)) == pytest.approx(1 / np.sqrt(3), abs=0.02)

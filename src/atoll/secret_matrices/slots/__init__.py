@@ -9,6 +9,7 @@ In topological order:
 - :mod:`products`: rows times a matrix (the paper's M1 to M4); :mod:`packed`: small matrices (M5)
 - :mod:`householder`, :mod:`orthogonal`, :mod:`eigen`: algorithms 2, 3 and 4 of the paper
 - :mod:`costs`: what each routine costs, and the paper's formulas beside
+- :mod:`integers`: whole numbers that are shares of rows
 - :mod:`later`: local steps under encryption, done together on all cores; :mod:`steps`: the other heavy ones
 - :mod:`messages`: the messages between encrypted machines
 - :mod:`keys`: which keys there are; :mod:`sums`: whether they are the sums that they should be

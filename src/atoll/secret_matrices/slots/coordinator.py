@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext
 from atoll.secret_matrices.courses import digest_of
-from atoll.secret_matrices.messages import SeedPart, SessionSeed
+from atoll.secret_matrices.sessions import collected_seeds
 from atoll.secret_matrices.slots import steps
 from atoll.secret_matrices.slots.integers import from_words, to_bytes
 from atoll.secret_matrices.slots.keys import PUBLIC, KeyTotals, added
@@ -38,9 +38,7 @@ class Coordinator(Party):
 
     async def set_up(self) -> None:
         """Collect seeds and key parts."""
-        arrived = await self.net.gather(SeedPart, self.providers)
-        seeds = tuple(arrived[p].seed for p in self.providers)
-        await self.net.broadcast(self.providers, SessionSeed(seeds))
+        seeds = await collected_seeds(self.net, self.providers)
         self.session = digest_of(self.digest, "slots", self.set.name, *seeds)
         totals = KeyTotals(self.set, self.session)
         parts = await self.net.gather(KeyPart, self.providers)

@@ -14,7 +14,7 @@ from atoll.errors import MessageError, RangeOverflow
 from atoll.randomness import expand
 from atoll.secret_matrices.slots.machine import Integers
 
-__all__ = ["from_bytes", "from_words", "masks", "rounded", "to_bytes", "to_words", "within"]
+__all__ = ["from_bytes", "from_words", "rounded", "to_bytes", "to_words", "wide_numbers", "within"]
 
 _WORD_BYTES = 16
 
@@ -54,7 +54,7 @@ def from_bytes(data: Any, length: int, size: int = _WORD_BYTES) -> Integers:
     )
 
 
-def masks(seed: bytes, length: int, bits: int) -> Integers:
+def wide_numbers(seed: bytes, length: int, bits: int) -> Integers:
     """Uniform numbers of so many bits, around zero."""
     size = -(-bits // 8)
     data = expand(seed, length * size, "atoll/slots/mask/1")

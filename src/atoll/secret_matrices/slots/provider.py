@@ -13,11 +13,18 @@ from typing import Any
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext
 from atoll.errors import MessageError
-from atoll.randomness import SEED_BYTES, derive, fresh_seed
+from atoll.randomness import derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
-from atoll.secret_matrices.messages import SeedPart, SessionSeed
+from atoll.secret_matrices.sessions import agreed_seeds
 from atoll.secret_matrices.slots import steps
-from atoll.secret_matrices.slots.integers import from_bytes, from_words, masks, rounded, to_bytes, within
+from atoll.secret_matrices.slots.integers import (
+    from_bytes,
+    from_words,
+    rounded,
+    to_bytes,
+    wide_numbers,
+    within,
+)
 from atoll.secret_matrices.slots.keys import FIRST, PUBLIC, SECOND, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
 from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
@@ -54,15 +61,7 @@ class Provider(Party):
 
     async def set_up(self) -> None:
         """Agree on a session seed; make keys, and see whose they are."""
-        seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
-        await self.net.send(self.coordinator, SeedPart(seed))
-        seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
-        whole = len(seeds) == self.n_providers and all(len(s) == SEED_BYTES for s in seeds)
-        if not whole or seeds[place] != seed:
-            raise MessageError(
-                f"the session's seed that {self.coordinator} sent is not made from every provider's part",
-                hint="nothing was encrypted; ask the coordinator why",
-            )
+        seeds = await agreed_seeds(self.net, self.record, self.coordinator, self.providers)
         self.session = digest_of(self.digest, "slots", self.set.name, *seeds)
         self._seen = digest_of(self.session, "seen")
         self._answered: set[bytes] = set()
@@ -279,7 +278,7 @@ class Provider(Party):
     async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> list[Integers]:
         step, first = self.next_step(), self.providers[0]
         xs = await self._asked(step, rows, self.lowest)
-        await self._answer("shares", step, xs, self.coordinator)
+        await self._answer("conversion", step, xs, self.coordinator)
         await self.check()
         parts, shares = await self.net.compute(
             steps.share_parts, self.secret, xs, self._seed(f"shares {step}")
@@ -301,7 +300,7 @@ class Provider(Party):
         step, first, shift = self.next_step(), self.providers[0], fraction - self.set.scale_bits
         seed, size = self._seed(f"inputs {step}"), (modulus.bit_length() + 8) // 8
         hiding = [
-            masks(derive(seed, "mask", place), length, self.set.mask_bits + shift)
+            wide_numbers(derive(seed, "mask", place), length, self.set.mask_bits + shift)
             for place, length in enumerate(lengths)
         ]
         own = [rounded(mask, shift) for mask in hiding]

@@ -14,7 +14,7 @@ from math import ceil, log2, sqrt
 from atoll.secret_matrices.slots.levelled import polynomial_operations
 from atoll.secret_matrices.slots.machine import Operation
 from atoll.secret_matrices.slots.packed import sigma_baby, tau_baby
-from atoll.secret_matrices.slots.products import Method, baby_steps, period
+from atoll.secret_matrices.slots.products import Method, operations, period
 
 __all__ = [
     "COUNTED",
@@ -55,12 +55,7 @@ def _times(factor: int, one: Cost) -> Cost:
 
 def by_method(method: Method, a: int, b: int, c: int, *, encrypted: bool = False) -> Cost:
     """(a x b) times (b x c) by M1, M2 or M3."""
-    if method is Method.M3:
-        baby = min(baby_steps(b), period(b))
-        factors, masks, rotations = a * period(b), 0, a * (baby - 1 + period(b) // baby - 1)
-    else:
-        entries = a * (c if method is Method.M1 else b)
-        factors, masks, rotations = entries, entries, entries * _log2(b)
+    factors, masks, rotations = operations(method, a, b, c)
     return cost(factors if encrypted else 0, masks + (0 if encrypted else factors), rotations)
 
 

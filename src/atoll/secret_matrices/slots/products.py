@@ -39,6 +39,7 @@ __all__ = [
     "encrypted_factor",
     "everywhere",
     "multiply",
+    "operations",
     "own_factor",
     "period",
     "repeated",
@@ -282,7 +283,7 @@ class Choice:
 
 
 def operations(method: Method, a: int, b: int, c: int) -> tuple[int, int, int]:
-    """Products with the factor, with masks, and rotations."""
+    """Products with the factor, with masks, and rotations; tests compare them with what is counted."""
     if method is Method.M1:
         return a * c, a * c, a * c * _log2(b)
     if method is Method.M2:

@@ -20,7 +20,7 @@ import (
 )
 
 // abiVersion changes whenever an exported signature does; golib.py compares it.
-const abiVersion = 5
+const abiVersion = 6
 
 func main() {}
 

@@ -38,11 +38,11 @@ func NewFingerprint(seed []byte) (*Fingerprint, error) {
 	f := &Fingerprint{}
 	s := newStream(seed, forFingerprint, nil, 0)
 	for p := range Points {
-		s.fill(f.coefficients[p][:])
+		s.Fill(f.coefficients[p][:])
 		for i := range chunk {
 			f.coefficients[p][i] >>= 64 - modulusBits
 		}
-		f.power[p] = s.word() >> (64 - modulusBits)
+		f.power[p] = s.Word() >> (64 - modulusBits)
 	}
 	return f, nil
 }

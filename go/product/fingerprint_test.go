@@ -25,7 +25,7 @@ func messageOf(r *Ring, seed byte, blocks, count int) ([]byte, []uint64) {
 	for b := range blocks {
 		part := values[b*r.Limbs*count : (b+1)*r.Limbs*count]
 		for i := range part {
-			part[i] = s.word() % r.Moduli[i/count]
+			part[i] = s.Word() % r.Moduli[i/count]
 		}
 		r.packResidues(data[b*r.residuesSize(count):], part, count)
 	}

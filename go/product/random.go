@@ -1,13 +1,6 @@
 package product
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/sha256"
-	"encoding/binary"
-	"math/bits"
-	"unsafe"
-
 	"atoll/core/fault"
 	"atoll/core/sample"
 )
@@ -28,68 +21,11 @@ const (
 	forFingerprint = "fingerprint"
 )
 
-// stream is AES-256 in counter mode under a key used for nothing else.
-type stream struct {
-	mode  cipher.Stream
-	chunk [4096]byte
-	next  int
-}
+type stream = sample.Stream
 
 func newStream(seed []byte, purpose string, domain []byte, index int) *stream {
-	hash := sha256.New()
-	for _, part := range [][]byte{[]byte("atoll/product/v1"), seed, []byte(purpose), domain} {
-		var size [8]byte
-		binary.LittleEndian.PutUint64(size[:], uint64(len(part)))
-		hash.Write(size[:])
-		hash.Write(part)
-	}
-	var number [8]byte
-	binary.LittleEndian.PutUint64(number[:], uint64(index))
-	hash.Write(number[:])
-	block, err := aes.NewCipher(hash.Sum(nil))
-	if err != nil {
-		panic(err) // the key has 32 bytes
-	}
-	var start [aes.BlockSize]byte
-	s := &stream{mode: cipher.NewCTR(block, start[:])}
-	s.next = len(s.chunk)
-	return s
+	return sample.NewStream("atoll/product/v1", seed, purpose, domain, index)
 }
-
-func (s *stream) refill() {
-	clear(s.chunk[:])
-	s.mode.XORKeyStream(s.chunk[:], s.chunk[:])
-	s.next = 0
-}
-
-func (s *stream) word() uint64 {
-	if s.next == len(s.chunk) {
-		s.refill()
-	}
-	value := binary.LittleEndian.Uint64(s.chunk[s.next:])
-	s.next += 8
-	return value
-}
-
-// fill writes the next words of the stream, as word does, many at a time.
-func (s *stream) fill(words []uint64) {
-	for ; s.next < len(s.chunk) && len(words) > 0; words = words[1:] {
-		words[0] = s.word()
-	}
-	if len(words) == 0 {
-		return
-	}
-	clear(words)
-	data := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
-	s.mode.XORKeyStream(data, data)
-	if bigEndian {
-		for i, word := range words {
-			words[i] = bits.ReverseBytes64(word)
-		}
-	}
-}
-
-var bigEndian = binary.NativeEndian.Uint16([]byte{0, 1}) == 1
 
 func checkSeed(seed []byte) error {
 	if len(seed) != SeedBytes {
@@ -102,11 +38,11 @@ func checkSeed(seed []byte) error {
 func (r *Ring) uniform(poly []uint64, s *stream) {
 	for l, q := range r.Moduli {
 		part := r.limb(poly, l)
-		s.fill(part)
+		s.Fill(part)
 		for i, word := range part {
 			value := word >> (64 - modulusBits)
 			for value >= q {
-				value = s.word() >> (64 - modulusBits)
+				value = s.Word() >> (64 - modulusBits)
 			}
 			part[i] = value
 		}
@@ -118,7 +54,7 @@ func (r *Ring) uniform(poly []uint64, s *stream) {
 const errorDeviation = 3.2404
 
 // smallError draws one error in [-21, 21] in constant time.
-func smallError(s *stream) int64 { return sample.Binomial(s.word()) }
+func smallError(s *stream) int64 { return sample.Binomial(s.Word()) }
 
 // addErrors adds a small error to every coefficient (not transformed).
 func (r *Ring) addErrors(poly []uint64, s *stream) {
@@ -134,7 +70,7 @@ func (r *Ring) addErrors(poly []uint64, s *stream) {
 // ternary fills a polynomial with uniform coefficients in {-1, 0, 1}, in constant time.
 func (r *Ring) ternary(poly []uint64, s *stream) {
 	first := r.limb(poly, 0)
-	s.fill(first)
+	s.Fill(first)
 	for i, word := range first {
 		value := sample.Ternary(word)
 		for l, q := range r.Moduli {
@@ -148,7 +84,7 @@ func centred(x []uint64, width int, s *stream) {
 	clear(x)
 	words := (width + 63) / 64
 	for k := range words {
-		x[k] = s.word()
+		x[k] = s.Word()
 	}
 	if extra := 64*words - width; extra > 0 {
 		x[words-1] &= ^uint64(0) >> extra

@@ -13,7 +13,7 @@ From the ground up; a layer imports only what stands before it:
 - :mod:`crypto`: encryption, secret sharing, fingerprints
 - :mod:`data`: islands and their tables; :mod:`privacy`: noise, its guarantees, and the ledger
 - :mod:`secure_sums`: adding so that only the total is seen
-- :mod:`secret_matrices`: computing on matrices that nobody sees
+- :mod:`secret_matrices`: computing on matrices that nobody sees; :mod:`secret_numbers`: on shares of numbers
 - :mod:`protocols`: what the roles of a study do
 - :mod:`runtime`: engines that run the roles, and results
 - :mod:`review`: what a study means, before it runs

@@ -7,6 +7,7 @@
 - :mod:`shamir`: a secret in n shares, of which t are enough
 - :mod:`lattice`: sums under lattice encryption; :mod:`paillier`: sums and products under Paillier's
 - :mod:`products`: encrypted matrices times matrices in the clear
+- :mod:`slots`: encrypted vectors of real numbers in slots, computed on under a key that all providers share
 - :mod:`mixing`: layers of ElGamal encryption, stripped hop by hop
 - :mod:`intersection`: ids as group elements under several parties' secrets, to find common ones
 - :mod:`fingerprint`: short numbers that tell long vectors apart, and add as they do

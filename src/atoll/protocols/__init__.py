@@ -34,6 +34,7 @@ PROTOCOLS: Registry[Protocol] = Registry(
         "pppca": "atoll.protocols.pca.pppca.protocol:PROTOCOL",
         "dpdpca": "atoll.protocols.pca.dpdpca.protocol:PROTOCOL",
         "sfpca": "atoll.protocols.pca.sfpca.protocol:PROTOCOL",
+        "sfpca-paper": "atoll.protocols.pca.sfpca.paper.protocol:PROTOCOL",
         "sfpca-later": "atoll.protocols.pca.sfpca.later:PROTOCOL",
         "privatelocal": "atoll.protocols.pca.privatelocal:PROTOCOL",
         "meta": "atoll.protocols.pca.baselines:META",

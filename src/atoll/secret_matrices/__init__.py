@@ -6,6 +6,7 @@ docs/howto/write-a-secret-matrix-program.md writes one. In topological order:
 - :mod:`machine`: what a secret matrix is, and what every machine can do with it
 - :mod:`widths`: the ring, shifts, masks and blocks of a product
 - :mod:`messages`: the messages between machines
+- :mod:`sessions`: the seed that makes a session a new one
 - :mod:`carried`: the coordinator's part of a matrix, as one provider knows it too
 - :mod:`checks`: accounts that providers compare before anything is opened
 - :mod:`simulated`: a machine on plain integers, with the rounding of a real run

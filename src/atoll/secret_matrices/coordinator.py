@@ -23,6 +23,7 @@ from atoll.secret_matrices.openings import (
     share_words,
 )
 from atoll.secret_matrices.party import RoleMachine
+from atoll.secret_matrices.sessions import collected_seeds
 from atoll.secret_matrices.widths import rings_for
 from atoll.study.address import Address
 
@@ -33,9 +34,7 @@ class Coordinator(RoleMachine):
     async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
         """Collect seeds and key parts."""
         self.precisions = tuple(precisions)
-        parts = await self.net.gather(messages.SeedPart, self.providers)
-        seeds = tuple(parts[p].seed for p in self.providers)
-        await self.net.broadcast(self.providers, messages.SessionSeed(seeds))
+        seeds = await collected_seeds(self.net, self.providers)
         self.session = digest_of(self.digest, *seeds)
         keys = await self.net.gather(messages.KeyParts, self.providers)
         due = [rings_for(one)[-1].poly_size for one in precisions]

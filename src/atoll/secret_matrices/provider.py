@@ -11,7 +11,7 @@ import numpy as np
 from atoll.crypto import products as go
 from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
-from atoll.randomness import SEED_BYTES, fresh_seed
+from atoll.randomness import fresh_seed
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.courses import (
@@ -42,8 +42,6 @@ from atoll.secret_matrices.messages import (
     ProductPart,
     PublicNumbers,
     SecondHalves,
-    SeedPart,
-    SessionSeed,
 )
 from atoll.secret_matrices.openings import (
     check_masked,
@@ -52,6 +50,7 @@ from atoll.secret_matrices.openings import (
     floats,
 )
 from atoll.secret_matrices.party import RoleMachine
+from atoll.secret_matrices.sessions import agreed_seeds
 from atoll.secret_matrices.widths import rings_for
 
 _HASH = 32
@@ -73,15 +72,7 @@ class Provider(RoleMachine):
 
     async def set_up(self, precisions: Sequence[Precision] = EVERY_PRECISION) -> None:
         """Agree on a session seed and on a secret of the providers; make keys, and see whose they are."""
-        seed, place = self.record("session seed", fresh_seed), self.providers.index(self.net.me)
-        await self.net.send(self.coordinator, SeedPart(seed))
-        seeds = (await self.net.receive(SessionSeed, self.coordinator)).seeds
-        whole = len(seeds) == self.n_providers and all(len(s) == SEED_BYTES for s in seeds)
-        if not whole or seeds[place] != seed:
-            raise MessageError(
-                f"the session's seed that {self.coordinator} sent is not made from every provider's part",
-                hint="nothing was encrypted; ask the coordinator why",
-            )
+        seeds = await agreed_seeds(self.net, self.record, self.coordinator, self.providers)
         self.session = digest_of(self.digest, *seeds)
         self.precisions, self.secrets = tuple(precisions), dict[Ring, go.Secret]()
         families = [rings_for(one)[0].family for one in precisions]

@@ -37,7 +37,7 @@ from atoll.errors import (
     RunError,
 )
 
-ABI_VERSION: Final = 5
+ABI_VERSION: Final = 6
 _PROBLEM_BYTES: Final = 512
 _SUFFIX = {"darwin": "dylib", "win32": "dll"}.get(sys.platform, "so")
 LIBRARY_PATH: Final = Path(__file__).resolve().parents[2] / "_native" / f"libatoll.{_SUFFIX}"
@@ -232,8 +232,11 @@ class Handle:
     def __init__(self, opener: str, *arguments: Any) -> None:
         place = ffi.new("uint64_t*")
         call(opener, *arguments, place)
-        self._number = int(place[0])
-        self._free = weakref.finalize(self, _release, self._number)
+        self._keep(int(place[0]))
+
+    def _keep(self, number: int) -> None:
+        self._number = number
+        self._free = weakref.finalize(self, _release, number)
 
     @property
     def number(self) -> int:
@@ -253,6 +256,35 @@ class Handle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class GoObject:
+    """Something that lives on the Go side, and shows nothing of itself."""
+
+    _handle: Handle
+
+    @property
+    def number(self) -> int:
+        """Its handle, for calls into the library."""
+        return self._handle.number
+
+    def close(self) -> None:
+        """Free it now rather than when it is collected."""
+        self._handle.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(<hidden>)"
+
+
+def handles_from(count: int, name: str, *arguments: Any) -> list[Handle]:
+    """The objects that one call opens, as many as asked for."""
+    places = ffi.new("uint64_t[]", max(count, 1))
+    if count:
+        call(name, *arguments, places)
+    opened = [Handle.__new__(Handle) for _ in range(count)]
+    for i, handle in enumerate(opened):
+        handle._keep(int(places[i]))
+    return opened
 
 
 def _release(number: int) -> None:

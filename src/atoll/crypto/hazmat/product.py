@@ -65,25 +65,7 @@ int32_t atoll_product_refresh(uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*
 """)
 
 
-class _Object:
-    """Something that lives on the Go side."""
-
-    _handle: golib.Handle
-
-    @property
-    def number(self) -> int:
-        """Its handle, for calls into the library."""
-        return self._handle.number
-
-    def close(self) -> None:
-        """Free it now rather than when it is collected."""
-        self._handle.close()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(<hidden>)"
-
-
-class Secret(_Object):
+class Secret(golib.GoObject):
     """One party's part of the secret key of one ring, expanded from its seed."""
 
     def __init__(self, ring: Ring, seed: bytes) -> None:
@@ -136,7 +118,7 @@ class Secret(_Object):
         return golib.frozen(message), share
 
 
-class PublicKey(_Object):
+class PublicKey(golib.GoObject):
     """The collective public key, from the parts of all parties or from their sum."""
 
     def __init__(self, ring: Ring, shares: Sequence[golib.Buffer], common: bytes) -> None:
@@ -153,7 +135,7 @@ class PublicKey(_Object):
         return out[0].tobytes()
 
 
-class Ciphertext(_Object):
+class Ciphertext(golib.GoObject):
     """An encrypted matrix, ready to be multiplied."""
 
     def __init__(self, ring: Ring, layout: Layout, first: golib.Buffer, common: bytes) -> None:
@@ -168,7 +150,7 @@ class Ciphertext(_Object):
         )
 
 
-class Right(_Object):
+class Right(golib.GoObject):
     """A matrix in the clear, for the right side of products; entries stay below 2^limit.
 
     It is encoded once for every product with it or, where it is large (``streamed``), block by block in
@@ -241,7 +223,7 @@ def multiply(
     return golib.frozen(out)
 
 
-class ProductSum(_Object):
+class ProductSum(golib.GoObject):
     """The coordinator's running sum of products, then of masked decryption shares."""
 
     def __init__(self, ring: Ring, layout: Layout) -> None:
@@ -290,7 +272,7 @@ def clear_total(ring: Ring, layout: Layout, total: golib.Buffer, clearing: Clear
     return out
 
 
-class Fingerprint(_Object):
+class Fingerprint(golib.GoObject):
     """A secret linear map of messages to residues: that of a sum is the sum of those of its parts."""
 
     def __init__(self, seed: bytes) -> None:

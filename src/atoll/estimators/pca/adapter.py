@@ -68,6 +68,11 @@ class Adapter(ABC):
 
     # ---- options ----
 
+    def of_variant(self, variant: str) -> Adapter:
+        """The adapter of one of the protocol's variants, where it has several."""
+        del variant
+        return self
+
     def meaningful(self, estimator: Any) -> dict[str, Constraint]:
         """The options that mean something together with the others as they are."""
         known = {**_ALWAYS, **self.options}

@@ -79,6 +79,13 @@ class PCA(Islands, Model):
         How many islands may leave during the first sum (``secure_sum="masks"``).
     mix : mapping, optional
         Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
+    variant : "fast" or "paper"
+        SF-PCA: "paper" runs Algorithm 1 with the paper's own routines, on ciphertexts with slots. It takes minutes to
+        hours where "fast" takes seconds, opens no spectrum, and is there to compare with.
+    paper : mapping, optional
+        With ``variant="paper"``, the paper's letters: ``p``, ``alpha``, ``w``, ``degree``, ``method`` ("precomp",
+        "seq"), ``margin``, ``intervals``, ``tolerance``, ``seed``; without a seed ``random_state`` seeds the
+        public sketch.
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is
@@ -204,6 +211,7 @@ class PCA(Islands, Model):
         dropouts: int = 0,
         ledger: Any = None,
         variant: str = "fast",
+        paper: Any = None,
         recipe: str = "auto",
         spectrum: str = "auto",
         eigen: str = "masked",
@@ -234,7 +242,8 @@ class PCA(Islands, Model):
         self.assume_centered = assume_centered
         self.centre = centre
         self.dropouts, self.ledger = dropouts, ledger
-        self.variant, self.recipe, self.eigen, self.spectrum = variant, recipe, eigen, spectrum
+        self.variant, self.paper = variant, paper
+        self.recipe, self.eigen, self.spectrum = recipe, eigen, spectrum
         self.release, self.key, self.bounds = release, key, bounds
         self.mix = mix
         self.digits, self.threshold = digits, threshold
@@ -251,7 +260,7 @@ class PCA(Islands, Model):
         On an engine across machines, a list of names: the tables stay where they are.
         """
         del y
-        adapter = adapter_of(self.protocol)
+        adapter = adapter_of(self.protocol, self.variant)
         adapter.check(self)
         unseen = named_elsewhere(islands, self.engine)
         islands, brought = ({}, {}) if unseen is not None else beside_islands(islands)

@@ -149,7 +149,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         )
 
     def _scores_of(self, tables: Mapping[str, Any]) -> dict[str, Matrix]:
-        projected = adapter_of(self.protocol).project(self, tables)
+        projected = adapter_of(self.protocol, self.variant).project(self, tables)
         return {name: self._whitened(scores) for name, scores in zip(tables, projected, strict=True)}
 
     def _own_scores(self, tables: Mapping[str, Any]) -> dict[str, Matrix]:
@@ -188,7 +188,7 @@ class Model(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _adapter(self, what: str) -> Adapter:
         """The adapter, if the method ``what`` is possible with these options."""
-        adapter = adapter_of(self.protocol)
+        adapter = adapter_of(self.protocol, self.variant)
         adapter.check_use(self, what)
         return adapter
 

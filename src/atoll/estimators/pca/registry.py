@@ -22,9 +22,9 @@ ADAPTERS: Registry[type[Adapter]] = Registry(
 """By the name of the protocol."""
 
 
-def adapter_of(protocol: str) -> Adapter:
-    """The adapter of the protocol called ``protocol``."""
+def adapter_of(protocol: str, variant: str = "fast") -> Adapter:
+    """The adapter of the protocol called ``protocol``, in one of its variants."""
     if protocol not in ADAPTERS:
         known = ", ".join(map(repr, ADAPTERS.names()))
         raise ParameterError(f"there is no protocol {protocol!r}", hint=f"one of {known}")
-    return ADAPTERS[protocol]()
+    return ADAPTERS[protocol]().of_variant(variant)

@@ -45,19 +45,13 @@ def hides(estimator: Any) -> bool:
     return bool(estimator.eigen == "encrypted")
 
 
-def _only(value: str, hint: str) -> Constraint:
-    """The one form of an option that there is so far."""
-    refusal = "{name}={value!r} is not available with protocol='sfpca'; {name}=%r is" % value  # noqa: UP031
-    return Constraint(lambda chosen: chosen == value, refusal, lambda _: hint)
-
-
 class SFPCA(Adapter):
     """Islands as providers, a keyless coordinator, and the caller as consumer."""
 
     protocol = "sfpca"
     prepares = True
     options: ClassVar[Constraints] = {
-        "variant": _only("fast", "the paper's own routines are not implemented"),
+        "variant": among(("fast", "paper"), "{name}={value!r} is not possible"),
         "eigen": among(("masked", "encrypted"), "{name}={value!r} is not possible"),
         "release": among(_RELEASES, "{name}={value!r} is not available with protocol='sfpca'"),
         "recipe": among(RECIPES, "there is no recipe {value!r}"),
@@ -86,6 +80,11 @@ class SFPCA(Adapter):
     private_options: ClassVar[Constraints] = {
         name: constraint for name, constraint in PRIVACY_OPTIONS.items() if name != "centre"
     }
+
+    def of_variant(self, variant: str) -> Adapter:
+        from atoll.estimators.pca.sfpca_paper import SFPCAPaper  # which is made from this one
+
+        return SFPCAPaper() if variant == "paper" else self
 
     def check(self, estimator: Any) -> None:
         super().check(estimator)

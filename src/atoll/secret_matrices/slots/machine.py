@@ -18,10 +18,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Approximation", "Matrix", "Operation", "Slots", "Tally", "Values", "Vector", "Where"]
+__all__ = [
+    "SHARE_FRACTION",
+    "Approximation",
+    "Integers",
+    "Matrix",
+    "Operation",
+    "Slots",
+    "Tally",
+    "Values",
+    "Vector",
+    "Where",
+]
 
 Values = npt.NDArray[np.float64]
 """Numbers in the clear, from slot 0 on; slots beyond hold zeros."""
+Integers = npt.NDArray[np.object_]
+"""Whole numbers of any size, from slot 0 on."""
+SHARE_FRACTION = 40
+"""Bits after the point of shares, unless somebody says otherwise."""
 
 
 class Where(Enum):
@@ -202,11 +217,34 @@ class Slots(ABC):
     async def opened(
         self, rows: Matrix, lengths: Sequence[int], receivers: frozenset[str]
     ) -> list[Values] | None:
-        """Rows in the clear for the receivers only, flooded with noise; None for everybody else."""
+        """So many first numbers of rows for the receivers only, flooded with noise; None for everybody else.
+
+        The other slots are set to zero before, which takes a level.
+        """
 
     @abstractmethod
     async def opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
-        """Every provider's OWN rows, for itself alone; None at the coordinator."""
+        """So many first numbers of every provider's OWN rows, for itself alone; one level as well."""
+
+    @abstractmethod
+    async def to_shares(
+        self, rows: Matrix, lengths: Sequence[int], fraction: int = SHARE_FRACTION
+    ) -> list[Integers] | None:
+        """Every provider's own part of rows of the coordinator or of everybody: whole numbers.
+
+        They add up to the numbers times 2^fraction, rounded (the paper's protocol 1: decryption under masks).
+        The coordinator has no part. Counted as a refresh.
+        """
+
+    @abstractmethod
+    async def from_shares(
+        self,
+        shares: Sequence[Integers] | None,
+        lengths: Sequence[int],
+        modulus: int,
+        fraction: int = SHARE_FRACTION,
+    ) -> Matrix:
+        """Rows of the coordinator from what providers have of them, which add up modulo a number."""
 
     # ---- what follows from these ----
 

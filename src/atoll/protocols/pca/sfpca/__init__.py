@@ -2,6 +2,7 @@
 
 - :mod:`recipes`: how components are found on secret matrices
 - :mod:`messages`: the messages of its roles; :mod:`ranges`: the public range of the data
+- :mod:`opened_range`: how everybody learns it, where the study gives no bounds
 - :mod:`parameters`: the study's options; :mod:`schema`: the joint table's columns and rows
 - :mod:`scores`: projections of a provider's own rows; :mod:`private`: with an epsilon, noise in the moments
 - :mod:`prepared`: public facts and local sums that a provider prepares before encryption
@@ -12,4 +13,5 @@
 - :mod:`releases`: what is released at the end; :mod:`kept`: shares that stay closed
 - :mod:`timed`: what it does with an island's own table, for ``atoll bench calibrate``
 - :mod:`protocol`: the roles; :mod:`later`: later steps on kept shares
+- :mod:`paper`: the other variant, with the paper's own routines on ciphertexts with slots
 """

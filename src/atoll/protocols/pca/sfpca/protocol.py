@@ -24,29 +24,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from atoll import secure_sums
-from atoll.data.island import Chosen
 from atoll.errors import CertificateRefused, PartyLeft
 from atoll.network import Compared, Network, Record
 from atoll.protocols import handshake
-from atoll.protocols.agreement import compare
 from atoll.protocols.base import Learned, Output, Outputs, Protocol, learned
 from atoll.protocols.booking import Booking
 from atoll.protocols.checked import check_number, refuse
 from atoll.protocols.own import Own
 from atoll.protocols.pca.private_release import PublicCentre
 from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, Variances, check_released, named
-from atoll.protocols.pca.sfpca import digits, kept, messages, private, ranges, schema, steps
+from atoll.protocols.pca.sfpca import digits, kept, messages, opened_range, private, ranges, schema, steps
 from atoll.protocols.pca.sfpca.disclosure import learns, protection
 from atoll.protocols.pca.sfpca.forecast import forecast
-from atoll.protocols.pca.sfpca.messages import (
-    Certified,
-    DataRange,
-    Finished,
-    Names,
-    RowCount,
-    RowCounts,
-)
+from atoll.protocols.pca.sfpca.messages import Certified, Finished, Names, RowCount, RowCounts
 from atoll.protocols.pca.sfpca.parameters import (
     COORDINATOR,
     VERTICAL,
@@ -60,7 +50,7 @@ from atoll.protocols.pca.sfpca.parameters import (
 from atoll.protocols.pca.sfpca.planner import expect
 from atoll.protocols.pca.sfpca.prepared import OwnSums, Public, own_sums, split_of
 from atoll.protocols.pca.sfpca.private import Prepared
-from atoll.protocols.pca.sfpca.ranges import LEVELS, Declared, Range
+from atoll.protocols.pca.sfpca.ranges import Declared, Range
 from atoll.protocols.pca.sfpca.recipes.correlation import roots_for
 from atoll.protocols.pca.sfpca.recipes.direct import Found, Inputs
 from atoll.protocols.pca.sfpca.releases import (
@@ -142,7 +132,7 @@ async def _provider(net: Network, study: Study, own: Own, record: Record, booked
     if spending is None:
         opened: tuple[int, ...] = ()
         if bounds is None:
-            opened = await _agree_range(net, study, record, table, by_column=p.standardize)
+            opened = await opened_range.agree(net, study, record, table, by_column=p.standardize)
         if p.standardize:
             table = table._replace(units=ranges.units(bounds, opened).applied)
         ready = Prepared(_range_for(p, bounds, opened, m), None, None)
@@ -182,7 +172,7 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     bounds = ranges.declared(p.bounds, agreed.names)
     if p.epsilon is None:
         levels = len(agreed.names) if p.standardize else 1
-        opened = () if bounds else await _open_range(net, study, record, levels)
+        opened = () if bounds else await opened_range.open_(net, study, record, levels)
         ready = Prepared(_range_for(p, bounds, opened, len(agreed.names)), None, None)
     else:
         ready = await private.coordinate(net, study, record, agreed.names, sum(rows))
@@ -258,39 +248,6 @@ def _range_for(p: SFPCAParameters, bounds: Declared | None, opened: Sequence[int
     if p.standardize:
         return Range(0, np.zeros(m))
     return bounds.range() if bounds else Range(opened[0], np.zeros(m))
-
-
-async def _agree_range(
-    net: Network,
-    study: Study,
-    record: Record,
-    table: Chosen,
-    *,
-    by_column: bool = False,
-) -> tuple[int, ...]:
-    """The power of two that no value exceeds, of all columns or of each."""
-    levels = ranges.exceeded(table, record("range", fresh_seed), by_column=by_column)
-    columns = len(table.columns) if by_column else 1
-    sums = _range_session(net, study, record, columns)
-    await sums.open()
-    await sums.contribute("range", levels)
-    coordinator_ = study.the(COORDINATOR)
-    exponents = (await net.receive(DataRange, coordinator_)).exponents
-    ranges.check_opened(exponents, columns, table, coordinator_)
-    await compare(net, "the range of the data", exponents, study.who(PROVIDER))
-    return exponents
-
-
-async def _open_range(net: Network, study: Study, record: Record, columns: int = 1) -> tuple[int, ...]:
-    sums = _range_session(net, study, record, columns)
-    await sums.open()
-    exponents = ranges.smallest_covers(await sums.total("range", columns * len(LEVELS)))
-    await net.broadcast(study.who(PROVIDER), DataRange(exponents))
-    return exponents
-
-
-def _range_session(net: Network, study: Study, record: Record, columns: int) -> secure_sums.SecureSum:
-    return secure_sums.between(net, study, record, PROVIDER, COORDINATOR, columns * len(LEVELS), "range")
 
 
 _Role = type[roles.Provider] | type[roles.Coordinator]

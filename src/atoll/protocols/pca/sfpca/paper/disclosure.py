@@ -1,0 +1,217 @@
+"""What the roles of the paper variant learn, in plain words, and what it can release."""
+
+from __future__ import annotations
+
+from atoll import secure_sums
+from atoll.network import Compared
+from atoll.protocols import handshake
+from atoll.protocols.base import Disclosure, Output, Protection
+from atoll.protocols.pca.released import CONSUMER, PROVIDER, VARIANCES, SampleCount
+from atoll.protocols.pca.sfpca import messages as common
+from atoll.protocols.pca.sfpca.disclosure import ROW_COUNTS
+from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
+from atoll.protocols.pca.sfpca.paper.parameters import DEALER, PaperParameters
+from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
+from atoll.protocols.pca.sfpca.scores import score_owners
+from atoll.secret_matrices import messages as seeds
+from atoll.secret_matrices.slots import messages as machine
+from atoll.secret_numbers import messages as numbers
+from atoll.study.model import Study
+
+_EVERYONE = (PROVIDER, COORDINATOR, CONSUMER)
+OUTPUTS = {
+    "components": Output(
+        ("components", "offset", "columns"),
+        _EVERYONE,
+        "the principal components, and the offset, components times mean, that projects new rows",
+    ),
+    "explained_variance": Output(
+        ("explained_variance", "total_variance", "noise_variance", "noise"),
+        _EVERYONE,
+        "how much variance each component explains, and the total",
+    ),
+    "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"),
+    "scores": Output(("scores",), (PROVIDER,), "every row's projection, to the row's owner only"),
+    "certificate": Output(("certificate",), _EVERYONE, "one number that says how far the components hold"),
+}
+
+_INTERVALS = (
+    "what the island with most rows tells of a simulation on its own rows: powers of two between which the "
+    "numbers lie that square roots are taken of, for every step of the algorithm, and powers of two near the "
+    "leading variances. They say these numbers, of the joint table and so of that island's rows, to a factor of "
+    "four or so; nothing hides them"
+)
+_TAU = (
+    "one number that says how far the components hold; if they do not, the run ends without any, and the "
+    "number says how far off they were"
+)
+_HIDDEN = (
+    "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of the "
+    "key to itself"
+)
+_LAST = (
+    "all providers but one, if they work together with the coordinator, know their own rows: what the outputs "
+    "say beyond these is about the last island's"
+)
+_ACTIVE = (
+    "everybody is taken to follow the protocol: a coordinator that had the providers refresh ciphertexts of "
+    "its own making would learn about their keys from the answers, because masks are bounded; that other "
+    "providers were sent the same is checked, that it is what the program makes is not"
+)
+
+
+def learns(study: Study) -> list[Disclosure]:
+    """Who learns what, from which messages."""
+    p = study.read_parameters(PaperParameters)
+    tau = ("certificate",)
+    return [
+        *_columns(study),
+        Disclosure(PROVIDER, "every island's number of rows", (common.RowCounts,), ROW_COUNTS),
+        Disclosure(COORDINATOR, "every island's number of rows", (common.RowCount,), ROW_COUNTS),
+        Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
+        *_range(study, p),
+        *_intervals(p),
+        Disclosure(PROVIDER, _HIDDEN, _TO_PROVIDERS),
+        Disclosure(COORDINATOR, _HIDDEN, _TO_COORDINATOR),
+        *(Disclosure(role, _TAU, (machine.SwitchedRow,), tau) for role in (PROVIDER, COORDINATOR)),
+        *_outputs(study),
+        *_shares(study, p),
+        *_caveats(study, p),
+    ]
+
+
+_TO_COORDINATOR = (
+    seeds.SeedPart,
+    machine.KeyPart,
+    machine.SentRow,
+    machine.RefreshPart,
+    machine.ReceiverSecret,
+    machine.SwitchingPart,
+)
+_TO_PROVIDERS = (
+    seeds.SessionSeed,
+    machine.OthersKeyPart,
+    machine.KeyTotal,
+    machine.GivenRow,
+    machine.AskedRow,
+    machine.ReceiverKey,
+    machine.ReceiverSecret,
+    machine.OwnRow,
+)
+
+
+def protection(study: Study) -> Protection:
+    """How contributions travel, and what goes through the secure sum."""
+    p = study.read_parameters(PaperParameters)
+    words = (
+        "What islands contribute of their records travels encrypted under a collective key. Every island keeps a "
+        "part of what opens it, and nobody can read it while one of them keeps its part to itself. The coordinator "
+        "has no part. Nothing is opened but what “Who learns what” lists."
+    )
+    return Protection(words, "" if p.bounds is not None else "the range of the data")
+
+
+def _shares(study: Study, p: PaperParameters) -> list[Disclosure]:
+    """Of the steps on shares (D.1)."""
+    if p.paper.nonlinear == "chebyshev":
+        return []
+    hidden = "numbers under masks, and shares that are random by themselves"
+    dealers = study.who(DEALER)
+    supply = (numbers.DealerSeed, numbers.Remainder) if dealers else (numbers.Factors, numbers.Supplied)
+    said = [
+        Disclosure(
+            PROVIDER, hidden, (machine.PublicShare, machine.MaskedIntegers, numbers.MaskedShares, *supply)
+        ),
+        Disclosure(COORDINATOR, hidden, (machine.SharePart, machine.InputPart)),
+    ]
+    if dealers:
+        said += [
+            Disclosure(DEALER, "how many random products are used, and nothing of the data", (numbers.Wanted,)),
+            Disclosure(PROVIDER, f"{dealers[0].party} {_TRUSTED}"),
+        ]
+    return said
+
+
+_TRUSTED = (
+    "deals random products and is trusted not to work together with any provider: it knows what hides the "
+    "numbers that providers exchange"
+)
+
+
+def _columns(study: Study) -> list[Disclosure]:
+    own = Disclosure(COORDINATOR, "each island's column names", (handshake.Columns,), ("columns",))
+    if study.partition == VERTICAL:
+        words = "the names of all islands' columns, and whose they are"
+        return [Disclosure(PROVIDER, words, (handshake.JoinedColumns,), ("columns",)), own]
+    return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)), own]
+
+
+def _range(study: Study, p: PaperParameters) -> list[Disclosure]:
+    if p.bounds is not None:
+        return []
+    method = secure_sums.chosen(study)
+    what = "the smallest power of two that no value of any island exceeds"
+    return [
+        Disclosure(PROVIDER, method.contributors_see, method.to_contributors),
+        Disclosure(PROVIDER, f"{what} (not opened where the study gives bounds)", (common.DataRange,)),
+        Disclosure(COORDINATOR, what, method.to_receivers),
+    ]
+
+
+def _intervals(p: PaperParameters) -> list[Disclosure]:
+    if p.paper.intervals is not None:
+        return []
+    return [Disclosure(role, _INTERVALS, (Estimates,)) for role in (PROVIDER, COORDINATOR)]
+
+
+def _outputs(study: Study) -> list[Disclosure]:
+    said = []
+    for output, words, kinds in (
+        ("components", "the principal components, and their product with the mean of each column", ()),
+        ("explained_variance", "explained and total variance", (VarianceUnit,)),
+        ("n_samples", "every island's number of rows", (SampleCount, common.RowCounts)),
+        ("certificate", "one number that says how far the components hold", ()),
+    ):
+        for role in sorted({a.role for a in study.receivers(output)}):
+            if role == CONSUMER:
+                more = (common.Names,) if output == "components" else ()
+                opened = () if output == "n_samples" else (machine.SwitchedRow, machine.ReceiverSecret)
+                said.append(Disclosure(role, words, (*kinds, *more, *opened)))
+            elif output in ("components", "explained_variance"):
+                values = VARIANCES if output == "explained_variance" else ()
+                said.append(Disclosure(role, words, (machine.SwitchedRow,), values))
+    if score_owners(study):
+        said.append(Disclosure(PROVIDER, "the projections of its own rows", (machine.OwnPart,)))
+    elif study.receivers("scores"):
+        said.append(Disclosure(PROVIDER, "the projections of its own rows"))
+    return said
+
+
+def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
+    said = [Disclosure(PROVIDER, _LAST), Disclosure(PROVIDER, _ACTIVE)]
+    if p.bounds is None:
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "all providers but one, if they work together with the coordinator, can work out the power of "
+                "two that the last island's own values do not exceed",
+            )
+        )
+    if study.partition != VERTICAL:
+        few = small_rows(p.n_components)
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "the components say most about an island that has hardly any rows, or far larger values; islands "
+                f"with fewer than {few} rows are named in a warning",
+            )
+        )
+    if score_owners(study):
+        said.append(
+            Disclosure(
+                PROVIDER,
+                "an island with more independent rows than columns can solve its scores for components and "
+                "offset: they stay hidden from small islands only",
+            )
+        )
+    return said

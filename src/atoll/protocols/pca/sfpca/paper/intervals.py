@@ -1,0 +1,272 @@
+"""The intervals of the Chebyshev approximations, from a simulation in the clear at one provider.
+
+As the paper has it: the provider with most rows runs the algorithm on its own rows, repeated until they are
+as many as the joint table's, and tells everybody between what values each square root lies. Here the simulation
+runs with many sketches side by side, because how fast the first iterations settle rests on the sketch, and
+each step goes on with the very approximations that were chosen for the steps before, and with the noise of
+ciphertexts: what these do to later values is seen too. What it tells are powers of two, widened by the
+study's margin: the interval of a place says its value to a factor of four or so, and nothing finer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, floor, log2
+from typing import NamedTuple
+
+import numpy as np
+
+from atoll import randomness
+from atoll.data.island import Matrix as Table
+from atoll.protocols.checked import refuse
+from atoll.protocols.pca.sfpca.paper.algorithm1 import (
+    MOST_STRETCHED,
+    Own,
+    Plan,
+    Shape,
+    Stretches,
+    principal,
+)
+from atoll.protocols.pca.sfpca.paper.messages import Estimates
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
+from atoll.protocols.pca.sfpca.paper.sketch import sketch_of
+from atoll.secret_matrices.slots.approximations import Approximations, Exact, series
+from atoll.secret_matrices.slots.clear import Clear, together
+from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
+from atoll.secret_matrices.slots.products import period
+from atoll.study.address import Address
+
+SKETCHES = 16
+"""Sketches that the simulation runs with, side by side."""
+NOISE = 2.0**-24
+"""Of a ciphertext's numbers after a step, as the simulation has it."""
+FLOOR = 2.0**-18
+"""Added to every |v|^2 before its root: well above the noise of a sum of squares."""
+WIDEST = 12
+"""Powers of two between the ends of an interval, at most: what lies below is taken for small."""
+_EXPONENTS = range(-120, 61)
+_SCALES = range(-60, 61)
+
+
+def simulating(rows: Sequence[int]) -> int:
+    """Which provider simulates: the first of those with most rows."""
+    return int(np.argmax(rows))
+
+
+# ---- the simulation ----
+
+
+def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed: bytes) -> Estimates:
+    """What the simulating provider tells, from its rows in units of the range."""
+    centred = rows - rows.mean(axis=0)
+    values = np.linalg.eigvalsh(centred.T @ centred / len(rows))[::-1]
+    scale = _scale_of(float(values[0]))
+    variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
+    table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
+    deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
+    lengths = _Lengths(shape.columns)
+    plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
+    seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
+    sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
+    asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
+    if paper.nonlinear != "chebyshev":  # shares need no intervals
+        return Estimates(scale, variances, lengths.powers, (), (), (), ())
+    places = tuple(sorted(deciding.ends))
+    sides, lows, highs = zip(*(deciding.ends[place] for place in places), strict=True)
+    return Estimates(scale, variances, lengths.powers, places, sides, lows, highs)
+
+
+async def _alone(plan: Plan, own: Own) -> None:
+    """The algorithm in the clear, with one provider that has all rows."""
+    longest = plan.shape.columns if plan.course.method == "precomp" else max(plan.shape.n, plan.shape.columns)
+    slots = max(16, period(longest), period(plan.shape.rho) ** 2)
+    machines = Worlds.machines(1, slots=slots, noise=NOISE)
+    await together(lambda m, own: principal(m, plan, own), machines, [None, own])
+
+
+def _scale_of(largest: float) -> int:
+    """The power of two by which data are multiplied so that their largest variance is 2 to 8: far above the noise,
+    and so that |u|^2, up to four times its square, is a number that ciphertexts can hold."""
+    return 0 if largest <= 0 else min(_SCALES[-1], max(_SCALES[0], floor((3 - log2(largest)) / 2)))
+
+
+def _power_below(value: float) -> int:
+    return max(_SCALES[0], floor(log2(max(value, 2.0**-60))))
+
+
+class Worlds(Clear):
+    """The clear twin of many runs side by side: a vector holds one row of slots for each."""
+
+    def _filled(self, values: Values) -> Values:
+        if values.shape[-1] == self.slots:
+            return values
+        rest = [(0, 0)] * (values.ndim - 1) + [(0, self.slots - values.shape[-1])]
+        return np.pad(values, rest)
+
+    def _noisy(self, values: Values) -> Values:
+        return np.asarray(values + self._noise * self._random.standard_normal(values.shape), np.float64)
+
+    def _inner(self, pairs: Sequence[tuple[Values, Values]]) -> Values:
+        return self._noisy(np.asarray(sum(x * self._filled(y) for x, y in pairs), np.float64))
+
+    def _rotate(self, x: Values, steps: int) -> Values:
+        return self._noisy(np.roll(x, -steps, axis=-1))
+
+
+_ASTRAY, _LARGEST = 1.5, 2.0**10
+"""How far outside its interval a world's argument may be, and what comes of it: a real run would end there."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Undecided(Exact):
+    """A function whose interval is decided when all worlds have come to it."""
+
+    by: Deciding | None = None
+
+    def at(self, x: Values) -> Values:
+        """What the approximation gives that is taken for these arguments."""
+        assert self.by is not None, "made by Deciding alone"
+        low, high = self.by.decide(self.name, x)
+        decided = series(self.name, (low, high), self.degree)
+        u = (2 * x - (decided.low + decided.high)) / (decided.high - decided.low)
+        y = np.polynomial.chebyshev.chebval(np.clip(u, -_ASTRAY, _ASTRAY), decided.coefficients)
+        return np.clip(np.asarray(y, np.float64), -_LARGEST, _LARGEST)
+
+
+@dataclass(frozen=True)
+class Deciding(Approximations):
+    """Chooses the interval of each place as the program first comes to it."""
+
+    table: Mapping[str, Approximation] = field(default_factory=dict)
+    degree: int = 31
+    margin: float = 2.0
+    ends: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By place: the side of zero, and the exponents of both ends."""
+    norms: dict[str, Values] = field(default_factory=dict)
+    """Squares of the norms that roots were taken of, for the sign beside each."""
+
+    heads: dict[str, Values] = field(default_factory=dict)
+    """The coordinates that are left after each reflection."""
+
+    def __getitem__(self, function: str) -> Approximation:
+        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, by=self)
+
+    def decide(self, place: str, x: Values) -> tuple[float, float]:
+        """The interval of a place, from every world's argument there."""
+        where, _, function = place.rpartition("/")
+        if function == "root":
+            self.norms[where] = x
+        if function == "sign":
+            self.ends[place] = _side(x, self.norms[where], self.margin)
+            self.heads[where] = x
+        else:
+            both = x
+            if function == "inverse" and self.ends[f"{where}/sign"][0]:
+                both = _from_either_side(self.norms[where], self.heads[where])
+            unsettled = next((f for first, f in _UNSETTLED.items() if place.startswith(first)), 1.0)
+            self.ends[place] = (1, *_ends(both, self.margin, unsettled, self.floor))
+        return interval(*self.ends[place])
+
+
+_LENGTH = 8.0
+"""Of the longest row in any world, after stretching."""
+
+
+class _Lengths(Stretches):
+    """Stretches rows so that they are about as long as the largest variance, in the worst of all worlds."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+        self.powers: dict[str, tuple[int, ...]] = {}
+
+    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+        """At the coordinator, whose rows they are."""
+        if rows[0].held is None:
+            return [0] * len(rows)
+        longest = [float(np.linalg.norm(x.held[..., : self.columns], axis=-1).max()) for x in rows]
+        powers = (floor(log2(_LENGTH / max(length, 2.0**-40))) for length in longest)
+        self.powers[place] = tuple(max(0, min(MOST_STRETCHED, e)) for e in powers)
+        return self.powers[place]
+
+
+_TOO_CLOSE = 0.9
+"""A reflection with a constant sign is well-conditioned if no row lies closer to the axis on the other side."""
+
+
+def _side(v_0: Values, norm_2: Values, margin: float) -> tuple[int, int, int]:
+    """A constant sign where that makes good reflections in every world; else both sides of zero."""
+    top = ceil(log2(max(float(np.abs(v_0).max()) * margin, 2.0**-60)))
+    along = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
+    best = 1 if float(along.min()) >= -float(along.max()) else -1
+    worst = float((best * along).min())
+    return (best if worst > -_TOO_CLOSE else 0), top - WIDEST, top
+
+
+def _from_either_side(norm_2: Values, v_0: Values) -> Values:
+    """|u|^2 of a reflection with a constant sign, for rows on the same side of zero and on the other."""
+    along = np.minimum(np.abs(v_0) / np.sqrt(np.maximum(norm_2, 2.0**-60)), _TOO_CLOSE)
+    return np.asarray(2 * norm_2 * np.stack([1 - along, 1 + along]), np.float64)
+
+
+def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
+    """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
+    end is further off where worlds differ most; below the lower one it falls gently."""
+    far = 0.0 if unsettled > 1 else _FAR
+    least, most = (max(float(q), floor_) for q in np.quantile(x, (far, 1 - far)))
+    top = ceil(log2(most * margin * unsettled))
+    bottom = floor(log2(least / margin))
+    return max(bottom, top - WIDEST), top
+
+
+_FAR = 0.25
+"""Of the worlds on each side, so many do not count once the first iterations are over: they went astray."""
+_UNSETTLED = {"power/0/": 16.0, "power/1/": 16.0, "power/2/": 4.0}
+"""How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
+
+
+def interval(side: int, low: int, high: int) -> tuple[float, float]:
+    """From powers of two."""
+    if side == 0:
+        return -(2.0**high), 2.0**high
+    return (2.0**low, 2.0**high) if side > 0 else (-(2.0**high), -(2.0**low))
+
+
+# ---- what everybody takes ----
+
+
+class Agreed(Stretches):
+    """What the simulation said."""
+
+    def __init__(self, powers: Mapping[str, tuple[int, ...]]) -> None:
+        self.powers = powers
+
+    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+        """As was told for this place; rows stay as they are where nothing was."""
+        return self.powers.get(place, (0,) * len(rows))
+
+
+class Intervals(NamedTuple):
+    """The scale, the components' variances, and an interval for each place."""
+
+    scale: int
+    variances: tuple[int, ...]
+    stretches: Agreed
+    of: Mapping[str, tuple[float, float]]
+
+
+def taken(e: Estimates, rho: int, sender: Address) -> Intervals:
+    """What was told, checked."""
+    told = list(zip(e.sides, e.lows, e.highs, strict=False))
+    if not len(e.places) == len(e.sides) == len(e.lows) == len(e.highs) or len(set(e.places)) < len(told):
+        raise refuse(sender, "intervals that do not belong to places")
+    if any(s not in (-1, 0, 1) or a not in _EXPONENTS or b not in _EXPONENTS or a >= b for s, a, b in told):
+        raise refuse(sender, "intervals that are none")
+    if e.scale not in _SCALES or len(e.variances) != rho or any(v not in _SCALES for v in e.variances):
+        raise refuse(sender, f"a scale and {rho} variances that are no powers of two within 2^60")
+    if any(not 0 <= power <= MOST_STRETCHED for row in e.stretches.values() for power in row):
+        raise refuse(sender, "factors of rows that are none")
+    return Intervals(
+        e.scale, e.variances, Agreed(e.stretches), {place: interval(*ends) for place, ends in zip(e.places, told, strict=True)}
+    )

@@ -1,0 +1,304 @@
+"""What the paper's routines cost: closed forms of our own, the paper's beside them, and why they differ.
+
+Counted are products (of ciphertexts, and with clear numbers), rotations by powers of two, and refreshes. The
+forms hold at the paper's parameters, ``FRESH`` and ``LOWEST`` levels, which say where a refresh is due; tests
+compare them with what a machine counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil, log2, sqrt
+
+from atoll.secret_matrices.slots.levelled import polynomial_operations
+from atoll.secret_matrices.slots.machine import Operation
+from atoll.secret_matrices.slots.packed import sigma_baby, tau_baby
+from atoll.secret_matrices.slots.products import Method, operations, period
+
+__all__ = [
+    "COUNTED",
+    "Cost",
+    "Formula",
+    "by_method",
+    "dqr",
+    "eigen",
+    "formulas",
+    "householder",
+    "m4",
+    "m5",
+    "qr",
+]
+
+COUNTED = (Operation.MULTIPLY, Operation.WEIGH, Operation.ROTATE, Operation.REFRESH)
+Cost = Counter[Operation]
+
+FRESH, LOWEST = 9, 2
+DEGREE = 31
+
+
+def cost(products: int = 0, weighings: int = 0, rotations: int = 0, refreshes: int = 0) -> Cost:
+    """A cost of these numbers."""
+    return Counter(dict(zip(COUNTED, (products, weighings, rotations, refreshes), strict=True)))
+
+
+def _log2(length: int) -> int:
+    return period(length).bit_length() - 1
+
+
+def _times(factor: int, one: Cost) -> Cost:
+    return Counter({operation: factor * count for operation, count in one.items()})
+
+
+# ---- products ----
+
+
+def by_method(method: Method, a: int, b: int, c: int, *, encrypted: bool = False) -> Cost:
+    """(a x b) times (b x c) by M1, M2 or M3."""
+    factors, masks, rotations = operations(method, a, b, c)
+    return cost(factors if encrypted else 0, masks + (0 if encrypted else factors), rotations)
+
+
+def m4(a: int, b: int) -> Cost:
+    """(a x b) times a matrix of one vector, either case."""
+    return cost(a, 0, a * _log2(b))
+
+
+def m5(size: int) -> Cost:
+    """A product of two small matrices, each in one ciphertext."""
+    d, bits = period(size), _log2(size)
+    sigma = sigma_baby(d) - 1 + 2 * d // sigma_baby(d) - 1
+    tau = tau_baby(d) - 1 + d // tau_baby(d) - 1
+    return cost(d, 5 * d - 2, sigma + tau + 3 * (d - 1) + 2 * bits)
+
+
+# ---- algorithms 2, 3, 4 ----
+
+
+def householder(length: int, *, fresh: bool = False) -> Cost:
+    """Algorithm 2. A row that is not fresh is refreshed first; then the root, the side and k."""
+    series = polynomial_operations(DEGREE)
+    return cost(
+        3 * series[Operation.MULTIPLY] + 5,
+        3 * series[Operation.WEIGH] + 3,
+        2 * _log2(length),
+        3 if fresh else 4,
+    )
+
+
+def _later(first: int, count: int) -> range:
+    """Steps of two levels before which a row is refreshed: the first, then every third."""
+    return range(first, count, 3)
+
+
+def qr(rows: int, length: int, *, level: int = FRESH, active: int | None = None) -> Cost:
+    """Algorithm 3 on rows at a level.
+
+    Reflection i meets rows - i rows of V, two products each; and in the second half the rows of Q after its
+    own, and once its own. A row of V at level 9 goes three reflections without a refresh, one of Q two and
+    then three.
+    """
+    n = min(rows, (length if active is None else active) - 1)
+    forth = sum(rows - i for i in range(n))
+    back = sum(rows - 1 - i for i in range(n - 1))
+    first = max(0, (level - LOWEST - 3) // 2 + 1)
+    refreshed = sum(rows - i for i in _later(first, n)) + sum(min(j, n - 1) // 3 for j in range(n, rows))
+    refreshed += sum(j // 3 for j in range(n))
+    own = cost(
+        2 * forth + 2 * back + rows,
+        3 * n + 2 * rows,
+        _log2(length) * (forth + back + rows),
+        n + refreshed,  # a reflection's vector, once it is found
+    )
+    return own + _times(n, householder(length))
+
+
+def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]:
+    """DQR^T at the coordinator and at a provider, with the ciphertexts that each sends.
+
+    A reflection: |v|^2 and v_0 there, two numbers and the vector's block back; then in one ciphertext there
+    and back the products with the rows that are left, and in the second half with the rows of Q.
+    """
+    forth, back = range(1, rows), range(1, rows + 1)
+    met = sum(forth) + sum(back)
+    spread = sum(k * _log2(k) for k in (*forth, *back))
+    meetings = 2 * rows - 1
+    series = polynomial_operations(DEGREE)
+    refreshes = 7 * rows + meetings
+    coordinator = cost(
+        rows * (3 * series[Operation.MULTIPLY] + 3),
+        rows * (3 * series[Operation.WEIGH] + 1) + met,
+        spread,
+        refreshes,
+    )
+    provider = cost(
+        2 * rows + 2 * met - rows,
+        6 * rows + 2 * met + meetings,
+        rows * (2 * _log2(length) + _log2(slots // period(length))) + met * _log2(length) + spread,
+        refreshes,
+    )
+    provider[Operation.SEND] = 3 * rows + meetings
+    coordinator[Operation.SEND] = providers * provider[Operation.SEND]
+    return coordinator, provider
+
+
+def _unpacked(rows: int, size: int) -> Cost:
+    return cost(0, rows, rows * _log2(size))
+
+
+def _tridiagonal(size: int) -> tuple[Cost, int]:
+    """Lines 1 to 12 of algorithm 4, and the level of Q after them."""
+    total = cost(0, size)
+    level = 0
+    for i in range(size - 2):
+        later = size - 1 - i
+        reflection = cost(later, 1 + 2 * later, later * _log2(size), 1)
+        total += _unpacked(1, size) + householder(size) + reflection + _times(2 if i == 0 else 3, m5(size))
+        total += cost(refreshes=1 if i == 0 else 2)  # M, before P M and before (P M) P
+        if i == 0:
+            level = FRESH - 3
+        else:
+            total += cost(refreshes=int(level - LOWEST < 3))
+            level = (FRESH if level - LOWEST < 3 else level) - 3
+            level = min(level, FRESH - 6)
+    return total + cost(refreshes=1) + _unpacked(size, size), level
+
+
+def eigen(size: int, w: int) -> Cost:
+    """Algorithm 4."""
+    total, level = _tridiagonal(size) if size > 2 else (cost(), -1)
+    start = FRESH - 1 if size > 2 else FRESH
+    for i in reversed(range(1, size)):
+        rows = i + 1
+        for _ in range(w):
+            total += cost(0, 1 + rows + 2 * rows + 1, _log2(size))  # the shift, taken off, packing, put back
+            total += qr(rows, size, level=start - 2, active=rows) + m5(size) + _unpacked(rows, size)
+            rotation = FRESH if i > 1 else FRESH - 3
+            total += cost(refreshes=2 + int(i > 1))  # R, T, and Q' unless it is still high
+            if level >= 0:
+                total += m5(size) + cost(refreshes=int(level - LOWEST < 3))
+                level = min(rotation, FRESH if level - LOWEST < 3 else level) - 3
+            else:
+                level = rotation
+            start = FRESH - 1
+        total += cost(0, 1 + i)  # the eigenvalue, and the rows that are left
+        start -= 1
+    return total + cost(0, 1) + _unpacked(size, size)
+
+
+# ---- beside the paper's ----
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A routine's cost at some sizes, and the paper's formula there."""
+
+    routine: str
+    sizes: str
+    ours: Cost
+    products: float
+    """The paper's Mults: with clear numbers and of ciphertexts together."""
+    rotations: float
+    refreshes: float
+    difference: str
+
+
+def _paper_householder(length: int) -> tuple[float, float, float]:
+    series = 2 * sqrt(2 * DEGREE) + log2(DEGREE) / 2
+    return 3 * series + 6, 2 * log2(length), (5 + 3 * ceil(1 + log2(DEGREE))) / (FRESH - LOWEST)
+
+
+def _paper_qr(rows: int, length: int) -> tuple[float, float, float]:
+    products, rotations, refreshes = _paper_householder(length)
+    return (
+        rows**2 + rows * products,
+        rows**2 * (1 + log2(length)) + rows * rotations,
+        rows * refreshes + 4 * rows**2 / (FRESH - LOWEST),
+    )
+
+
+def _paper_eigen(size: int, w: int) -> tuple[float, float, float]:
+    hh, factors = _paper_householder(size), _paper_qr(size, size)
+    m5_products, m5_rotations = 5 * size, 3 * size + 5 * sqrt(size)
+    return (
+        size * (1 + hh[0] + w * factors[0]) + size * (1 + w * m5_products),
+        size * (hh[1] + w * factors[1]) + size * (1 + w * m5_rotations),
+        (size - 1) * (hh[2] + w * factors[2]) + (size - 1) * (4 + 3 * w) / (FRESH - LOWEST),
+    )
+
+
+def formulas(
+    a: int = 8, b: int = 256, c: int = 256, size: int = 8, w: int = 5, slots: int = 8192
+) -> list[Formula]:
+    """Every routine at one set of sizes."""
+    product, small = f"{a} x {b} x {c}", f"{size} x {size}"
+    paper: list[tuple[str, str, Cost, tuple[float, float, float], str]] = [
+        ("M1", product, by_method(Method.M1, a, b, c), (2 * a * c, a * c * log2(slots), 0), _M1),
+        ("M2", product, by_method(Method.M2, a, b, c), (a * b, a * b * log2(min(c, slots)), 0), _M2),
+        ("M3", product, by_method(Method.M3, a, b, c), (a * b, ceil(c / b) + 2 * a * ceil(sqrt(b)), 0), _M3),
+        ("M4", f"{a} x {b}", m4(a, b), (a, 2 * a * log2(min(b, slots)), 0), _M4),
+        ("M5", small, m5(size), (5 * size, 3 * size + 5 * sqrt(size), 0), _M5),
+        ("Householder", f"{b}", householder(b), _paper_householder(b), _HOUSEHOLDER),
+        ("QR^T", f"{a} x {b}", qr(a, b), _paper_qr(a, b), _QR),
+        ("QR^T", small, qr(size, size), _paper_qr(size, size), _QR),
+        ("DQR^T", f"6 x ({a} x {b})", _both(dqr(a, b, 6, slots)), _paper_qr(a, b), _DQR),
+        (f"Eigen, w = {w}", small, eigen(size, w), _paper_eigen(size, w), _EIGEN),
+    ]
+    return [Formula(name, sizes, ours, *theirs, why) for name, sizes, ours, theirs, why in paper]
+
+
+def _both(costs: tuple[Cost, Cost]) -> Cost:
+    """Coordinator and one provider; a refresh is one for both."""
+    here, there = costs
+    total = here + there
+    total[Operation.REFRESH] = here[Operation.REFRESH]
+    return total
+
+
+def table(rows: list[Formula]) -> str:
+    """As a table in Markdown: products of ciphertexts, and with clear numbers, beside the paper's Mults."""
+    head = "routine | sizes | ct x ct | ct x pt | paper | rotations | paper | refreshes | paper"
+    lines = [f"| {head} | why they differ |", "|---|---|---:|---:|---:|---:|---:|---:|---:|---|"]
+    for row in rows:
+        products, weighings, rotations, refreshes = (f"{row.ours[operation]:,}" for operation in COUNTED)
+        theirs = [f"{number:,.0f}" for number in (row.products, row.rotations, row.refreshes)]
+        cells = [row.routine, row.sizes, products, weighings, theirs[0], rotations, theirs[1], refreshes]
+        lines.append("| " + " | ".join([*cells, theirs[2], row.difference]) + " |")
+    return "\n".join(lines)
+
+
+_M1 = (
+    "A row is repeated with a power of two as its period: a sum takes log2 of the period, not of all "
+    "slots. It stands in every slot, so that the mask puts it into place without a rotation."
+)
+_M2 = (
+    "The paper counts no mask for M[i, j]. An element is spread over the period of M's rows, which takes "
+    "log2 p(b) rotations for any c."
+)
+_M3 = "One baby and one giant step are not rotated at all, and nothing is repeated to length c."
+_M4 = "A sum over a repeated row stands in every slot: the duplication costs nothing."
+_M5 = (
+    "The same steps. Where a row's shift goes to the right it takes log2 d of the keys, in two places. "
+    "Sizes are rounded up to powers of two."
+)
+_HOUSEHOLDER = (
+    "A series of degree 31 takes 11 products and 29 with clear coefficients, which the paper does not "
+    "count and puts at 18 products in all. Root and sign stand side by side: 16 levels follow each other, "
+    "not 23. A refresh is of whole ciphertexts, where seven levels end; the paper divides the depth by "
+    "seven."
+)
+_QR = (
+    "The paper counts one product for each pair of rows where there are two, but all pairs, where half "
+    "have nothing to do: minors shrink, and rows of Q are the identity's until their own reflection. Rows "
+    "stay in place, without its rotation by one. A square matrix's last row is not reflected."
+)
+_DQR = (
+    "Coordinator and one provider together; the paper's is QR^T with the lengths of the parts, and 3 "
+    "ciphertexts a row to add up, here 5. A provider's own reflection vector has to be refreshed too, in "
+    "one ciphertext for all; then its rows never run out of levels."
+)
+_EIGEN = (
+    "The paper takes every QR^T at full size; here a deflated matrix has fewer rows and reflections. Its "
+    "formula has one product of matrices in a step and none in the tridiagonalisation; line 20 is "
+    "another, lines 6 to 8 are three. A matrix is refreshed packed, as one ciphertext, where it can."
+)

@@ -1,0 +1,81 @@
+"""Algorithm 1 on the clear twin: the right components, by Precomp and by Seq, from intervals that it simulates."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from tests.support.paper_runs import agreed_intervals, cosines, exact, run_clear, table
+
+from atoll.protocols.pca.sfpca.paper.intervals import Intervals
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm
+
+PAPER = Algorithm(p=4, alpha=1, w=2)
+X = table()
+PARTS = np.array_split(X, 3)
+
+
+@pytest.fixture(scope="module")
+def intervals() -> Intervals:
+    return agreed_intervals(PARTS, 2, PAPER)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_components_are_those_of_the_joint_table(intervals: Intervals, seed: int) -> None:
+    ran = run_clear(PARTS, 2, PAPER, intervals, seed=bytes([seed]) * 32)
+    assert cosines(ran.components, exact(X, 2)).min() > 0.9999
+    assert abs(ran.tau) < 1e-4
+    np.testing.assert_allclose(np.linalg.norm(ran.components, axis=1), 1.0, atol=1e-3)
+
+
+def test_seq_finds_the_same() -> None:
+    intervals = agreed_intervals(PARTS, 2, PAPER, "seq")
+    ran = run_clear(PARTS, 2, PAPER, intervals, method="seq")
+    assert cosines(ran.components, exact(X, 2)).min() > 0.9999
+    assert abs(ran.tau) < 1e-4
+
+
+def test_the_mean_does_not_matter() -> None:
+    parts = [part + np.array([0.0, 50.0, -20.0, 0.0, 7.0]) for part in PARTS]
+    ran = run_clear(parts, 2, PAPER, agreed_intervals(parts, 2, PAPER))
+    assert cosines(ran.components, exact(X, 2)).min() > 0.999
+
+
+@pytest.mark.parametrize("place", ["components/0/inverse", "components/1/root", "power/3/0/inverse"])
+def test_a_wrong_interval_shows_in_the_certificate(intervals: Intervals, place: str) -> None:
+    low, high = intervals.of[place]
+    wrong = {**intervals.of, place: (low * 2.0**14, high * 2.0**14)}
+    ran = run_clear(PARTS, 2, PAPER, intervals._replace(of=wrong))
+    assert place in ran.outside
+    right = cosines(ran.components, exact(X, 2)).min() > 0.999
+    lengths = np.abs(np.linalg.norm(ran.components, axis=1) - 1).max() < 0.05
+    assert not ran.tau <= PAPER.tolerance**2 or (right and lengths)
+    if place.startswith("components"):
+        assert not ran.tau <= PAPER.tolerance**2
+
+
+def test_a_certificate_that_is_small_is_of_components_that_hold(intervals: Intervals) -> None:
+    """Every interval in turn, wrong: whatever passes is right."""
+    passed = 0
+    for place, (low, high) in intervals.of.items():
+        wrong = {**intervals.of, place: (low * 2.0**8, high * 2.0**8)}
+        ran = run_clear(PARTS, 2, PAPER, intervals._replace(of=wrong))
+        if ran.tau <= PAPER.tolerance**2:
+            passed += 1
+            assert cosines(ran.components, exact(X, 2)).min() > 0.99, place
+    assert 0 < passed < len(intervals.of)
+
+
+def test_what_is_told_is_powers_of_two(intervals: Intervals) -> None:
+    ends = np.abs([end for interval in intervals.of.values() for end in interval])
+    assert set(np.frexp(ends)[0]) == {0.5}
+
+
+def test_intervals_of_another_margin_are_wider(intervals: Intervals) -> None:
+    wide = agreed_intervals(PARTS, 2, msgspec.structs.replace(PAPER, margin=8.0))
+    narrower = [
+        place
+        for place, (low, high) in intervals.of.items()
+        if place.endswith("root") and wide.of[place][1] / wide.of[place][0] < high / low
+    ]
+    assert not narrower

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 from msgspec import structs
+from tests.support import paper_runs
 from tests.support.example_tables import EXACT as EXACT
 from tests.support.example_tables import Example as Example
 from tests.support.example_tables import cut as cut
@@ -131,6 +132,19 @@ def sfpca_standardised_scores() -> Example:
     example = sfpca_scores()
     parameters = {**example.study.parameters, "standardize": True}
     return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
+def sfpca_paper() -> Example:
+    """The paper's own routines, on slots that protect nothing."""
+    frame = pd.DataFrame(paper_runs.table(), columns=["age", "dose", "weight", "stay", "score"])
+    example, islands = sfpca(), as_islands(cut_frame(frame, 3))
+    parameters = {
+        "n_components": 1,
+        "accept_determined": True,
+        "paper": {"p": 4, "alpha": 1, "w": 1, "seed": 4, "parameters": paper_runs.SMALL},
+    }
+    study = structs.replace(example.study, protocol="sfpca-paper", parameters=parameters)
+    return Example(study, islands)
 
 
 def private_sfpca(**parameters: Any) -> Example:
@@ -339,6 +353,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-scores": sfpca_scores,
     "sfpca-standardised": sfpca_standardised,
     "sfpca-standardised-scores": sfpca_standardised_scores,
+    "sfpca-paper": sfpca_paper,
     "sfpca-private": private_sfpca,
     "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     "sfpca-columns": sfpca_columns,

@@ -37,8 +37,8 @@ OUTPUTS = {
 _INTERVALS = (
     "what the island with most rows tells of a simulation on its own rows: powers of two between which the "
     "numbers lie that square roots are taken of, for every step of the algorithm, and powers of two near the "
-    "leading variances. They say these numbers, of the joint table and so of that island's rows, to a factor of "
-    "four or so; nothing hides them"
+    "leading variances. They say these numbers, of the joint table and so of that island's rows, to a factor "
+    "of four or so; nothing hides them"
 )
 _TAU = (
     "one number that says how far the components hold; if they do not, the run ends without any, and the "
@@ -49,8 +49,8 @@ _HIDDEN = (
     "key to itself"
 )
 _LAST = (
-    "all providers but one, if they work together with the coordinator, know their own rows: what the outputs "
-    "say beyond these is about the last island's"
+    "all providers but one, if they work together with the coordinator, know their own rows: what the "
+    "outputs say beyond these is about the last island's"
 )
 _ACTIVE = (
     "everybody is taken to follow the protocol: a coordinator that had the providers refresh ciphertexts of "
@@ -102,9 +102,9 @@ def protection(study: Study) -> Protection:
     """How contributions travel, and what goes through the secure sum."""
     p = study.read_parameters(PaperParameters)
     words = (
-        "What islands contribute of their records travels encrypted under a collective key. Every island keeps a "
-        "part of what opens it, and nobody can read it while one of them keeps its part to itself. The coordinator "
-        "has no part. Nothing is opened but what “Who learns what” lists."
+        "What islands contribute of their records travels encrypted under a collective key. Every island "
+        "keeps a part of what opens it, and nobody can read it while one of them keeps its part to itself. "
+        "The coordinator has no part. Nothing is opened but what “Who learns what” lists."
     )
     return Protection(words, "" if p.bounds is not None else "the range of the data")
 
@@ -164,8 +164,8 @@ def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "all providers but one, if they work together with the coordinator, can work out the power of "
-                "two that the last island's own values do not exceed",
+                "all providers but one, if they work together with the coordinator, can work out the power "
+                "of two that the last island's own values do not exceed",
             )
         )
     if study.partition != VERTICAL:
@@ -173,8 +173,8 @@ def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "the components say most about an island that has hardly any rows, or far larger values; islands "
-                f"with fewer than {few} rows are named in a warning",
+                "the components say most about an island that has hardly any rows, or far larger values; "
+                f"islands with fewer than {few} rows are named in a warning",
             )
         )
     if score_owners(study):

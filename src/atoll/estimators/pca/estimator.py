@@ -233,11 +233,9 @@ class PCA(Islands, Model):
         self.centre = centre
         self.dropouts = dropouts
         self.ledger = ledger
-        self.variant, self.paper = variant, paper
+        self.variant, self.paper, self.release, self.mix = variant, paper, release, mix
         self.recipe, self.eigen, self.spectrum = recipe, eigen, spectrum
-        self.release = release
         self.key, self.bounds = key, bounds
-        self.mix = mix
         self.digits = digits
         self.accept_determined, self.between_means = accept_determined, between_means
         self.columns, self.label, self.whiten = columns, label, whiten

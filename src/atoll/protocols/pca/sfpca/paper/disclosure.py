@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from atoll import secure_sums
+from atoll.codec import Message
 from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Output, Protection
@@ -11,6 +12,7 @@ from atoll.protocols.pca.sfpca import messages as common
 from atoll.protocols.pca.sfpca.disclosure import ROW_COUNTS
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
+from atoll.protocols.pca.sfpca.paper.releases import openings
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices import messages as seeds
@@ -70,9 +72,10 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         *_range(study, p),
         *_intervals(p),
-        Disclosure(PROVIDER, _HIDDEN, _TO_PROVIDERS),
+        Disclosure(PROVIDER, _HIDDEN, (*_TO_PROVIDERS, *_keys_to_providers(study))),
         Disclosure(COORDINATOR, _HIDDEN, _TO_COORDINATOR),
-        *(Disclosure(role, _TAU, (machine.SwitchedRow,), tau) for role in (PROVIDER, COORDINATOR)),
+        Disclosure(PROVIDER, _TAU, (machine.SwitchedRow, machine.ReceiverSecret), tau),
+        Disclosure(COORDINATOR, _TAU, (), tau),
         *_outputs(study),
         *_caveats(study, p),
     ]
@@ -83,7 +86,6 @@ _TO_COORDINATOR = (
     machine.KeyPart,
     machine.SentRow,
     machine.RefreshPart,
-    machine.ReceiverSecret,
     machine.SwitchingPart,
 )
 _TO_PROVIDERS = (
@@ -92,10 +94,16 @@ _TO_PROVIDERS = (
     machine.KeyTotal,
     machine.GivenRow,
     machine.AskedRow,
-    machine.ReceiverKey,
-    machine.ReceiverSecret,
-    machine.OwnRow,
 )
+
+
+def _keys_to_providers(study: Study) -> tuple[type[Message], ...]:
+    """Keys for outputs that not every provider is given, and halves of rows that others want to read."""
+    apart = any(
+        not {str(a) for a in study.who(PROVIDER)} <= receivers for _, _, receivers in openings(study, 1)
+    )
+    keys: tuple[type[Message], ...] = (machine.ReceiverKey,) if apart else ()
+    return (*keys, machine.OwnRow) if score_owners(study) else keys
 
 
 def protection(study: Study) -> Protection:
@@ -146,16 +154,24 @@ def _outputs(study: Study) -> list[Disclosure]:
         for role in sorted({a.role for a in study.receivers(output)}):
             if role == CONSUMER:
                 more = (common.Names,) if output == "components" else ()
-                opened = () if output == "n_samples" else (machine.SwitchedRow, machine.ReceiverSecret)
+                opened = () if output == "n_samples" else _opened_to_consumers(study, output)
                 said.append(Disclosure(role, words, (*kinds, *more, *opened)))
             elif output in ("components", "explained_variance"):
                 values = VARIANCES if output == "explained_variance" else ()
-                said.append(Disclosure(role, words, (machine.SwitchedRow,), values))
+                rows = (machine.SwitchedRow,) if role == PROVIDER else ()
+                said.append(Disclosure(role, words, rows, values))
     if score_owners(study):
         said.append(Disclosure(PROVIDER, "the projections of its own rows", (machine.OwnPart,)))
     elif study.receivers("scores"):
         said.append(Disclosure(PROVIDER, "the projections of its own rows"))
     return said
+
+
+def _opened_to_consumers(study: Study, output: str) -> tuple[type[Message], ...]:
+    """Rows, and the secret that receivers share, unless the first of them is the one who drew it."""
+    alone = all(a.role == CONSUMER for a in study.receivers(output)) and output != "certificate"
+    shared = not alone or len(study.receivers(output)) > 1
+    return (machine.SwitchedRow, machine.ReceiverSecret) if shared else (machine.SwitchedRow,)
 
 
 def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:

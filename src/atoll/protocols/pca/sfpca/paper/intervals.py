@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import ceil, floor, log2
 from typing import NamedTuple
@@ -72,8 +73,9 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
     sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
-    with np.errstate(all="ignore"):  # a world may go astray
-        asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
+    own = Own(table, np.stack(sketches, axis=1))
+    with ThreadPoolExecutor(1) as beside:  # the caller may have a loop of its own
+        beside.submit(lambda: asyncio.run(_alone(plan, own))).result()
     places = tuple(sorted(deciding.ends))
     sides, lows, highs = zip(*(deciding.ends[place] for place in places), strict=True)
     return Estimates(scale, variances, lengths.powers, places, sides, lows, highs)
@@ -84,7 +86,8 @@ async def _alone(plan: Plan, own: Own) -> None:
     longest = plan.shape.columns if plan.course.method == "precomp" else max(plan.shape.n, plan.shape.columns)
     slots = max(16, period(longest), period(plan.shape.rho) ** 2)
     machines = Worlds.machines(1, slots=slots, noise=NOISE)
-    await together(lambda m, own: principal(m, plan, own), machines, [None, own])
+    with np.errstate(all="ignore"):  # a world may go astray
+        await together(lambda m, own: principal(m, plan, own), machines, [None, own])
 
 
 def _scale_of(largest: float) -> int:

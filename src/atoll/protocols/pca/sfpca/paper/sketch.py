@@ -40,7 +40,9 @@ class CountSketch(NamedTuple):
 
     def ones(self) -> Matrix:
         """Pi 1: the sums of its rows."""
-        return np.bincount(self.buckets, weights=self.signs, minlength=self.rho).astype(np.float64) * self.unit
+        return (
+            np.bincount(self.buckets, weights=self.signs, minlength=self.rho).astype(np.float64) * self.unit
+        )
 
     @property
     def unit(self) -> float:

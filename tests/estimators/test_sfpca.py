@@ -209,9 +209,9 @@ def outlier() -> pd.DataFrame:
 
 BAD: dict[str, tuple[Callable[[], Any], type[AtollError], str]] = {
     "variant": (
-        lambda: sfpca(variant="paper").fit([X, X]),
+        lambda: sfpca(variant="slow").fit([X, X]),
         ParameterError,
-        "variant='paper' is not available",
+        "variant='slow' is not possible",
     ),
     "eigen": (lambda: sfpca(eigen="open").fit([X, X]), ParameterError, "eigen='open' is not"),
     "release": (lambda: sfpca(release="sealed").fit([X, X]), ParameterError, "release='sealed' is not"),

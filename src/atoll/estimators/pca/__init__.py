@@ -6,7 +6,7 @@
 - :mod:`adapter`: what a protocol needs to serve ``atoll.PCA``
 - :mod:`joint`: fitted attributes and projections of protocols that release components and a mean
 - :mod:`pppca`, :mod:`dpdpca`, :mod:`privatelocal`, :mod:`baselines`, :mod:`sfpca`: the adapters, each named
-  for its protocol's module
+  for its protocol's module; :mod:`sfpca_paper`: that of SF-PCA's variant with the paper's own routines
 - :mod:`registry`: which adapter serves which protocol, and where other packages add theirs
 - :mod:`sklearn_twin`: a fitted estimator as scikit-learn knows it
 - :mod:`model`: a fitted PCA in use: projections, likelihoods, pictures

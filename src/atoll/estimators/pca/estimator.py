@@ -80,12 +80,12 @@ class PCA(Islands, Model):
     mix : mapping, optional
         Options of ``secure_sum="mix"``: ``form`` ("onion", "elgamal"), ``segments``, ``parallel``, ``blind``.
     variant : "fast" or "paper"
-        SF-PCA: "paper" runs Algorithm 1 with the paper's own routines, on ciphertexts with slots. It takes minutes to
-        hours where "fast" takes seconds, opens no spectrum, and is there to compare with.
+        SF-PCA: "paper" runs Algorithm 1 with the paper's own routines, on ciphertexts with slots. It takes
+        minutes to hours where "fast" takes seconds, opens no spectrum, and is there to compare with.
     paper : mapping, optional
-        With ``variant="paper"``, the paper's letters: ``p``, ``alpha``, ``w``, ``degree``, ``method`` ("precomp",
-        "seq"), ``margin``, ``intervals``, ``tolerance``, ``seed``; without a seed ``random_state`` seeds the
-        public sketch.
+        With ``variant="paper"``, the paper's letters: ``p``, ``alpha``, ``w``, ``degree``, ``method``
+        ("precomp", "seq"), ``margin``, ``intervals``, ``tolerance``, ``seed``; without a seed
+        ``random_state`` seeds the public sketch.
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is
@@ -242,10 +242,9 @@ class PCA(Islands, Model):
         self.assume_centered = assume_centered
         self.centre = centre
         self.dropouts, self.ledger = dropouts, ledger
-        self.variant, self.paper = variant, paper
+        self.variant, self.paper, self.release, self.mix = variant, paper, release, mix
         self.recipe, self.eigen, self.spectrum = recipe, eigen, spectrum
-        self.release, self.key, self.bounds = release, key, bounds
-        self.mix = mix
+        self.key, self.bounds = key, bounds
         self.digits, self.threshold = digits, threshold
         self.accept_determined, self.between_means = accept_determined, between_means
         self.columns, self.label, self.whiten = columns, label, whiten

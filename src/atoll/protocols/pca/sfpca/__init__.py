@@ -2,8 +2,8 @@
 
 - :mod:`recipes`: how components are found on secret matrices
 - :mod:`messages`: the messages of its roles; :mod:`ranges`: the public range of the data
-- :mod:`opened_range`: how everybody learns it, where the study gives no bounds
 - :mod:`parameters`: the study's options; :mod:`schema`: the joint table's columns and rows
+- :mod:`opened_range`: how everybody learns the data's range, where the study gives no bounds
 - :mod:`scores`: projections of a provider's own rows; :mod:`private`: with an epsilon, noise in the moments
 - :mod:`prepared`: public facts and local sums that a provider prepares before encryption
 - :mod:`digits`: how many digits are released; :mod:`disclosure`: what each role learns

@@ -1,4 +1,6 @@
-"""SF-PCA with an epsilon: the moments carry noise before any of them is encrypted (not the paper's D.3).
+"""SF-PCA with an epsilon: the moments carry noise before any of them is encrypted.
+
+The paper's D.3 is another thing, noise from an encrypted list, added at decryption.
 
 1. The private centre, by the stages of ``private_release``: the providers' noisy sums are added by the
    study's secure sum, and everybody learns the centre.

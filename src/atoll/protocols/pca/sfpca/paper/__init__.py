@@ -8,8 +8,8 @@
 - :mod:`intervals`: the intervals of its approximations, from simulations in the clear
 - :mod:`certificate`: how a wrong result is noticed
 - :mod:`determined`: whether outputs say all second moments
-- :mod:`disclosure`: what each role learns, and what can be released
 - :mod:`releases`: what is opened at the end, for whom
 - :mod:`reference`: the same in the clear, without series
+- :mod:`disclosure`: what each role learns, and what can be released
 - :mod:`protocol`: the roles
 """

@@ -5,18 +5,19 @@ Privacy-Preserving Federated Principal Component Analysis (2023), Algorithm 1; s
 
 Symbols: DP_i -> provider, A_i -> Own.table (in units in which the largest variance is about one), n_i ->
 Shape.rows, m -> Shape.columns, psi -> Shape.psi, alpha, p, w -> Algorithm, rho = psi + alpha -> Shape.rho,
-Pi -> CountSketch (:mod:`sketch`), o -> ``mean``, Xi -> ``machine.total``, G_i -> Own.gram, Y = P C -> ``times``, W -> ``W``.
-C is the joint covariance, sum_i G_i / n.
+Pi -> CountSketch (:mod:`sketch`), o -> ``mean``, Xi -> ``machine.total``, G_i -> Factors.gram, P C ->
+``times``. C is the joint covariance, sum_i G_i / n.
 
-Adversary: passive; the coordinator (the paper's "one DP") with all providers but one. The coordinator holds no
-part of the key. Learns: nobody anything but the intervals, and at the end what the study releases.
+Adversary: passive; the coordinator (the paper's "one DP") with all providers but one. The coordinator
+holds no part of the key. Learns: nobody anything but the intervals, and at the end what the study releases.
 
 Deviations, each with the same result:
 - Rounds. The four terms of the paper's G_i are multiplied apart: A_i^T A_i stays clear, and since the other
   three add up to -n o^T o over all providers, the coordinator subtracts (P o^T) o once (lazy mean-centring
   after the aggregation; the paper encrypts G_i). In Seq -R_i 1 o adds up to nothing and is left out.
-- Steps 5 and 7. Z = Xi(P G_i) P^T and W = QR^T(U Xi(P G_i)): the sums of the paper's Xi(P_i P^T) and Xi(U P_i),
-  taken before and not after the second product. For Seq these are Xi(Z_i Z_i^T) and Xi(Y_i A_i) as well.
+- Steps 5 and 7. Z = Xi(P G_i) P^T and W = QR^T(U Xi(P G_i)): the sums of the paper's Xi(P_i P^T) and
+  Xi(U P_i), taken before and not after the second product. For Seq these are Xi(Z_i Z_i^T) and Xi(Y_i
+  A_i) as well.
 - After each product with C the copies of a row in the slots are made the same again (:func:`alike`).
 - Before QR^T rows are multiplied by public powers of two, so that all are about of length one.
 - The certificate (:mod:`certificate`): one more product with C, of the components.
@@ -202,8 +203,8 @@ def alike(m: Slots, rows: Matrix, length: int) -> Matrix:
     """Rows whose copies in the slots are the same again: the first one, as often as it fits.
 
     Copies drift apart with the noise. What differs between them no dot product sees, so that no reflection
-    removes it, and every product with C makes it longer by the largest variance: after ten iterations it would
-    be all there is of the later rows.
+    removes it, and every product with C makes it longer by the largest variance: after ten iterations it
+    would be all there is of the later rows.
     """
     step = period(length)
     if step < m.slots:

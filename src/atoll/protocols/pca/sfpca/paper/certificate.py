@@ -6,12 +6,13 @@ once more, and everybody learns
 
     tau = sum_i |W_i C - l_i W_i|^2 / 4^a_i + sum_ij ((W W^T)_ij - d_ij)^2,    l_i = W_i C W_i^T,
 
-where 2^a_i <= the simulated variance of component i, public. sqrt(tau) bounds, component by component, how far
-l_i is from a true variance relative to 2^a_i, and the sine of W_i's angle to the eigenvectors of true variances
-that are further from l_i than a gap g is at most sqrt(tau) 2^a_i / g. It rests on nothing that was approximated:
-only on products, sums and the refreshes. What it cannot see are components that are eigenvectors, but not of
-the largest variances: power iterations end in the largest unless the sketch has nothing of them, and where
-variances are released, whoever has them checks that the rest could not be larger than the last.
+where 2^a_i <= the simulated variance of component i, public. sqrt(tau) bounds, component by component, how
+far l_i is from a true variance relative to 2^a_i, and the sine of W_i's angle to the eigenvectors of true
+variances that are further from l_i than a gap g is at most sqrt(tau) 2^a_i / g. It rests on nothing that was
+approximated: only on products, sums and the refreshes. What it cannot see are components that are
+eigenvectors, but not of the largest variances: power iterations end in the largest unless the sketch
+has nothing of them, and where variances are released, whoever has them checks that the rest could not
+be larger than the last.
 """
 
 from __future__ import annotations
@@ -67,12 +68,17 @@ def total_variance(plan: Plan, own: Own | None) -> list[Table] | None:
     return None if own is None else [np.array([float((own.table**2).sum()) / plan.shape.n])]
 
 
+def bound_of(tau: float) -> float:
+    """Noise may leave tau below zero; what is far below it is no less wrong than what is far above."""
+    return float(np.sqrt(abs(tau)))
+
+
 def refuse_above(tolerance: float, tau: float) -> None:
     """End the run where the components do not hold."""
-    bound = float(np.sqrt(max(tau, 0.0)))
+    bound = bound_of(tau)
     if not bound <= tolerance:  # NaN too
         raise CertificateRefused(
-            f"the components hold to {bound:.2g} only, where {tolerance:g} is asked for: nothing was released",
+            f"the components hold to {bound:.2g} only, {tolerance:g} is asked for: nothing was released",
             hint="a value outside its interval (margin), too few iterations (p, w), or variances that differ "
             "by more than the ciphertexts' digits",
         )

@@ -1,4 +1,4 @@
-"""Whether the outputs say all second moments: the line of :mod:`atoll.protocols.pca.determined`, for this variant.
+"""Whether the outputs say all second moments: :mod:`atoll.protocols.pca.determined`, for this variant.
 
 What is opened carries noise at about 2^-26 of its scale, from rounding and flooding: so many bits are
 counted as known.

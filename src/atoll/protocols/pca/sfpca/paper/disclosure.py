@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from atoll import secure_sums
+from atoll.codec import Message
 from atoll.network import Compared
 from atoll.protocols import handshake
 from atoll.protocols.base import Disclosure, Output, Protection
@@ -11,6 +12,7 @@ from atoll.protocols.pca.sfpca import messages as common
 from atoll.protocols.pca.sfpca.disclosure import ROW_COUNTS
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import DEALER, PaperParameters
+from atoll.protocols.pca.sfpca.paper.releases import openings
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices import messages as seeds
@@ -38,8 +40,8 @@ OUTPUTS = {
 _INTERVALS = (
     "what the island with most rows tells of a simulation on its own rows: powers of two between which the "
     "numbers lie that square roots are taken of, for every step of the algorithm, and powers of two near the "
-    "leading variances. They say these numbers, of the joint table and so of that island's rows, to a factor of "
-    "four or so; nothing hides them"
+    "leading variances. They say these numbers, of the joint table and so of that island's rows, to a factor "
+    "of four or so; nothing hides them"
 )
 _TAU = (
     "one number that says how far the components hold; if they do not, the run ends without any, and the "
@@ -50,8 +52,8 @@ _HIDDEN = (
     "key to itself"
 )
 _LAST = (
-    "all providers but one, if they work together with the coordinator, know their own rows: what the outputs "
-    "say beyond these is about the last island's"
+    "all providers but one, if they work together with the coordinator, know their own rows: what the "
+    "outputs say beyond these is about the last island's"
 )
 _ACTIVE = (
     "everybody is taken to follow the protocol: a coordinator that had the providers refresh ciphertexts of "
@@ -71,9 +73,10 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         *_range(study, p),
         *_intervals(p),
-        Disclosure(PROVIDER, _HIDDEN, _TO_PROVIDERS),
+        Disclosure(PROVIDER, _HIDDEN, (*_TO_PROVIDERS, *_keys_to_providers(study))),
         Disclosure(COORDINATOR, _HIDDEN, _TO_COORDINATOR),
-        *(Disclosure(role, _TAU, (machine.SwitchedRow,), tau) for role in (PROVIDER, COORDINATOR)),
+        Disclosure(PROVIDER, _TAU, (machine.SwitchedRow, machine.ReceiverSecret), tau),
+        Disclosure(COORDINATOR, _TAU, (), tau),
         *_outputs(study),
         *_shares(study, p),
         *_caveats(study, p),
@@ -85,7 +88,6 @@ _TO_COORDINATOR = (
     machine.KeyPart,
     machine.SentRow,
     machine.RefreshPart,
-    machine.ReceiverSecret,
     machine.SwitchingPart,
 )
 _TO_PROVIDERS = (
@@ -94,19 +96,25 @@ _TO_PROVIDERS = (
     machine.KeyTotal,
     machine.GivenRow,
     machine.AskedRow,
-    machine.ReceiverKey,
-    machine.ReceiverSecret,
-    machine.OwnRow,
 )
+
+
+def _keys_to_providers(study: Study) -> tuple[type[Message], ...]:
+    """Keys for outputs that not every provider is given, and halves of rows that others want to read."""
+    apart = any(
+        not {str(a) for a in study.who(PROVIDER)} <= receivers for _, _, receivers in openings(study, 1)
+    )
+    keys: tuple[type[Message], ...] = (machine.ReceiverKey,) if apart else ()
+    return (*keys, machine.OwnRow) if score_owners(study) else keys
 
 
 def protection(study: Study) -> Protection:
     """How contributions travel, and what goes through the secure sum."""
     p = study.read_parameters(PaperParameters)
     words = (
-        "What islands contribute of their records travels encrypted under a collective key. Every island keeps a "
-        "part of what opens it, and nobody can read it while one of them keeps its part to itself. The coordinator "
-        "has no part. Nothing is opened but what “Who learns what” lists."
+        "What islands contribute of their records travels encrypted under a collective key. Every island "
+        "keeps a part of what opens it, and nobody can read it while one of them keeps its part to itself. "
+        "The coordinator has no part. Nothing is opened but what “Who learns what” lists."
     )
     return Protection(words, "" if p.bounds is not None else "the range of the data")
 
@@ -126,7 +134,9 @@ def _shares(study: Study, p: PaperParameters) -> list[Disclosure]:
     ]
     if dealers:
         said += [
-            Disclosure(DEALER, "how many random products are used, and nothing of the data", (numbers.Wanted,)),
+            Disclosure(
+                DEALER, "how many random products are used, and nothing of the data", (numbers.Wanted,)
+            ),
             Disclosure(PROVIDER, f"{dealers[0].party} {_TRUSTED}"),
         ]
     return said
@@ -175,16 +185,24 @@ def _outputs(study: Study) -> list[Disclosure]:
         for role in sorted({a.role for a in study.receivers(output)}):
             if role == CONSUMER:
                 more = (common.Names,) if output == "components" else ()
-                opened = () if output == "n_samples" else (machine.SwitchedRow, machine.ReceiverSecret)
+                opened = () if output == "n_samples" else _opened_to_consumers(study, output)
                 said.append(Disclosure(role, words, (*kinds, *more, *opened)))
             elif output in ("components", "explained_variance"):
                 values = VARIANCES if output == "explained_variance" else ()
-                said.append(Disclosure(role, words, (machine.SwitchedRow,), values))
+                rows = (machine.SwitchedRow,) if role == PROVIDER else ()
+                said.append(Disclosure(role, words, rows, values))
     if score_owners(study):
         said.append(Disclosure(PROVIDER, "the projections of its own rows", (machine.OwnPart,)))
     elif study.receivers("scores"):
         said.append(Disclosure(PROVIDER, "the projections of its own rows"))
     return said
+
+
+def _opened_to_consumers(study: Study, output: str) -> tuple[type[Message], ...]:
+    """Rows, and the secret that receivers share, unless the first of them is the one who drew it."""
+    alone = all(a.role == CONSUMER for a in study.receivers(output)) and output != "certificate"
+    shared = not alone or len(study.receivers(output)) > 1
+    return (machine.SwitchedRow, machine.ReceiverSecret) if shared else (machine.SwitchedRow,)
 
 
 def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
@@ -193,8 +211,8 @@ def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "all providers but one, if they work together with the coordinator, can work out the power of "
-                "two that the last island's own values do not exceed",
+                "all providers but one, if they work together with the coordinator, can work out the power "
+                "of two that the last island's own values do not exceed",
             )
         )
     if study.partition != VERTICAL:
@@ -202,8 +220,8 @@ def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
         said.append(
             Disclosure(
                 PROVIDER,
-                "the components say most about an island that has hardly any rows, or far larger values; islands "
-                f"with fewer than {few} rows are named in a warning",
+                "the components say most about an island that has hardly any rows, or far larger values; "
+                f"islands with fewer than {few} rows are named in a warning",
             )
         )
     if score_owners(study):

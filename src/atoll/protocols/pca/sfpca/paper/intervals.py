@@ -1,17 +1,19 @@
 """The intervals of the Chebyshev approximations, from a simulation in the clear at one provider.
 
 As the paper has it: the provider with most rows runs the algorithm on its own rows, repeated until they are
-as many as the joint table's, and tells everybody between what values each square root lies. Here the simulation
-runs with many sketches side by side, because how fast the first iterations settle rests on the sketch, and
-each step goes on with the very approximations that were chosen for the steps before, and with the noise of
-ciphertexts: what these do to later values is seen too. What it tells are powers of two, widened by the
-study's margin: the interval of a place says its value to a factor of four or so, and nothing finer.
+as many as the joint table's, and tells everybody between what values each square root lies. Here the
+simulation runs with many sketches side by side, because how fast the first iterations settle rests on
+the sketch, and each step goes on with the very approximations that were chosen for the steps before,
+and with the noise of ciphertexts: what these do to later values is seen too. What it tells are powers
+of two, widened by the study's margin: the interval of a place says its value to a factor of four or
+so, and nothing finer.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from math import ceil, floor, log2
 from typing import NamedTuple
@@ -71,8 +73,9 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
     sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
-    with np.errstate(all="ignore"):  # a world may go astray
-        asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
+    own = Own(table, np.stack(sketches, axis=1))
+    with ThreadPoolExecutor(1) as beside:  # the caller may have a loop of its own
+        beside.submit(lambda: asyncio.run(_alone(plan, own))).result()
     if paper.nonlinear != "chebyshev":  # shares need no intervals
         return Estimates(scale, variances, lengths.powers, (), (), (), ())
     places = tuple(sorted(deciding.ends))
@@ -85,12 +88,15 @@ async def _alone(plan: Plan, own: Own) -> None:
     longest = plan.shape.columns if plan.course.method == "precomp" else max(plan.shape.n, plan.shape.columns)
     slots = max(16, period(longest), period(plan.shape.rho) ** 2)
     machines = Worlds.machines(1, slots=slots, noise=NOISE)
-    await together(lambda m, own: principal(m, plan, own), machines, [None, own])
+    with np.errstate(all="ignore"):  # a world may go astray
+        await together(lambda m, own: principal(m, plan, own), machines, [None, own])
 
 
 def _scale_of(largest: float) -> int:
-    """The power of two by which data are multiplied so that their largest variance is 2 to 8: far above the noise,
-    and so that |u|^2, up to four times its square, is a number that ciphertexts can hold."""
+    """The power of two by which data are multiplied so that their largest variance is 2 to 8.
+
+    That is far above the noise, and |u|^2, up to four times its square, is what ciphertexts can hold.
+    """
     return 0 if largest <= 0 else min(_SCALES[-1], max(_SCALES[0], floor((3 - log2(largest)) / 2)))
 
 
@@ -118,7 +124,7 @@ class Worlds(Clear):
 
 
 _ASTRAY, _LARGEST = 1.5, 2.0**10
-"""How far outside its interval a world's argument may be, and what comes of it: a real run would end there."""
+"""How far outside its interval a world's argument may be, and what comes of it: a run would end there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +167,7 @@ class Deciding(Approximations):
         there = np.isfinite(x).all(axis=-1) & (np.abs(x).max(axis=-1) < _LARGEST**3)
         if not there.any():
             raise ParameterError(
-                f"in the simulation on the rows of the island with most of them, no number is left at {place}",
+                f"the simulation, on the rows of the island with most of them, leaves no number at {place}",
                 hint="fewer components, a smaller alpha, or a larger margin",
             )
         x = np.where(there[..., None], x, np.nan)
@@ -202,7 +208,7 @@ class _Lengths(Stretches):
 
 
 _TOO_CLOSE = 0.97
-"""A reflection with a constant sign is well-conditioned if no row lies closer to the axis on the other side."""
+"""A reflection with a constant sign is good if no row lies closer to the axis on the other side."""
 
 
 def _side(v_0: Values, norm_2: Values, margin: float) -> tuple[int, int, int]:
@@ -224,17 +230,17 @@ def _from_either_side(norm_2: Values, v_0: Values) -> Values:
 
 
 def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
-    """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
-    end is further off where worlds differ most; below the lower one it falls gently."""
-    far = 0.0 if unsettled > 1 else _FAR
-    least, most = (max(float(q), floor_) for q in np.nanquantile(x, (far, 1 - far)))
+    """Powers of two around what all worlds have.
+
+    Beyond the upper end a series grows without bounds, so that this end is further off where worlds differ
+    most; below the lower one it falls gently.
+    """
+    least, most = max(float(np.nanmin(x)), floor_), max(float(np.nanmax(x)), floor_)
     top = ceil(log2(most * margin * unsettled))
     bottom = floor(log2(least / margin))
     return max(bottom, top - WIDEST), top
 
 
-_FAR = 0.0
-"""Of the worlds on each side, so many do not count once the first iterations are over: they went astray."""
 _UNSETTLED = {"power/0/": 4.0}
 """How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
 
@@ -280,6 +286,5 @@ def taken(e: Estimates, rho: int, sender: Address) -> Intervals:
         raise refuse(sender, f"a scale and {rho} variances that are no powers of two within 2^60")
     if any(not 0 <= power <= MOST_STRETCHED for row in e.stretches.values() for power in row):
         raise refuse(sender, "factors of rows that are none")
-    return Intervals(
-        e.scale, e.variances, Agreed(e.stretches), {place: interval(*ends) for place, ends in zip(e.places, told, strict=True)}
-    )
+    of = {place: interval(*ends) for place, ends in zip(e.places, told, strict=True)}
+    return Intervals(e.scale, e.variances, Agreed(e.stretches), of)

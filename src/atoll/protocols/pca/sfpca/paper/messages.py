@@ -25,7 +25,7 @@ class Estimates(Message, frozen=True):
 
 
 class VarianceUnit(Message, frozen=True):
-    """Coordinator -> consumer: the factor of opened variances, and how many more there are than components."""
+    """Coordinator -> consumer: the factor of opened variances, and how many there are beside them."""
 
     value: float
     further: int

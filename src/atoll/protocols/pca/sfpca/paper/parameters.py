@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, log2
+from math import ceil
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -18,7 +18,6 @@ DEALER = "dealer"
 INSECURE: set[str] = set()
 """Sets that only tests use, which put them here."""
 Method = Literal["precomp", "seq"]
-Factorisation = Literal["qr", "dqr"]
 
 
 class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,10 +35,9 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The paper's letters, with the defaults of its appendix B.
 
     ``p``: power iterations; ``alpha``: oversampling, rho = psi + alpha; ``w``: steps of shifted QR for each
-    eigenvalue; ``degree``: of the Chebyshev approximations; ``method``: Precomp or Seq, ``qr``: QR^T, or
-    DQR^T on what providers hold apart (with Seq), "auto" for the cheaper one; ``xi``: how much more a round
-    costs than the paper's rule for DQR^T counts; ``nonlinear``: square roots and signs by series, or on shares
-    ("lss-op"; "lss" for step 6 too), with triples of the study's dealer, where it has one;
+    eigenvalue; ``degree``: of the Chebyshev approximations; ``method``: Precomp or Seq, "auto" for
+    the cheaper one; ``qr``: QR^T alone so far; ``nonlinear``: square roots and signs by series, or on
+    shares ("lss-op"; "lss" for step 6 too), with triples of the study's dealer, where it has one;
     ``margin``: by how much intervals are wider on each side than the simulation says; ``intervals``: stated,
     instead of a simulation at the provider with most rows; ``tolerance``: the largest certificate
     with which a result is released; ``seed``: of the public sketch, without one the study's digest is;
@@ -52,7 +50,6 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degree: int = 31
     method: Literal["auto", "precomp", "seq"] = "auto"
     qr: Literal["auto", "qr", "dqr"] = "auto"
-    xi: float = 1.0
     nonlinear: Literal["chebyshev", "lss", "lss-op"] = "chebyshev"
     margin: float = 2.0
     intervals: Stated | None = None
@@ -86,7 +83,7 @@ class Course(NamedTuple):
     """How a run goes on tables of a known shape."""
 
     method: Method
-    qr: Factorisation
+    qr: Literal["qr"]
 
 
 def decide(study: Study, rows: tuple[int, ...], m: int) -> Course:
@@ -101,15 +98,7 @@ def decide(study: Study, rows: tuple[int, ...], m: int) -> Course:
     if vertical:
         return Course("seq", "qr")
     method: Method = _cheaper(max(rows), m, p.paper) if p.paper.method == "auto" else p.paper.method
-    qr: Factorisation = "dqr" if p.paper.qr == "dqr" else "qr"
-    if p.paper.qr == "auto" and method == "seq" and max(rows) <= p.paper.slots:
-        # The paper's rule: the gain of fewer columns must outweigh the further rounds.
-        qr = "dqr" if p.paper.xi * log2(max(2, max(rows))) < log2(max(2, m)) else "qr"
-    if qr == "dqr" and max(rows) > p.paper.slots:
-        raise ParameterError(
-            f"DQR^T takes up to {p.paper.slots:,} rows of an island, one has {max(rows):,}", hint="qr = 'qr'"
-        )
-    return Course(method, qr)
+    return Course(method, "qr")
 
 
 def _check_shape(p: PaperParameters, n: int, m: int) -> None:
@@ -146,10 +135,10 @@ def check(study: Study) -> None:
     p = study.read_parameters(PaperParameters)
     _check_numbers(p)
     _check_dealer(study, p)
-    if p.paper.qr == "dqr" and (p.paper.method != "seq" or study.partition == VERTICAL):
+    if p.paper.qr == "dqr":
         raise StudyError(
-            "DQR^T works on what islands with rows hold apart in Seq",
-            hint='method = "seq", or qr = "qr"',
+            "DQR^T, which factorises what islands hold apart, is not wired to Algorithm 1",
+            hint='qr = "qr"',
             path=("parameters", "paper", "qr"),
         )
     if study.partition == VERTICAL and p.paper.intervals is None:
@@ -206,7 +195,6 @@ def _check_numbers(p: PaperParameters) -> None:
         ("alpha", a.alpha, 0, _MOST_ITERATIONS),
         ("w", a.w, 1, _MOST_ITERATIONS),
         ("degree", a.degree, 3, _most_degree(a)),
-        ("xi", a.xi, 0, 1e6),
         ("margin", a.margin, 1, 1e6),
         ("tolerance", a.tolerance, 1e-6, 0.5),
     )

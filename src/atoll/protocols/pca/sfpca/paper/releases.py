@@ -13,7 +13,7 @@ from atoll.protocols.base import Outputs
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.messages import Names
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Found, Own, Plan, pieces_of, projected
-from atoll.protocols.pca.sfpca.paper.certificate import examined, refuse_above, total_variance
+from atoll.protocols.pca.sfpca.paper.certificate import bound_of, examined, refuse_above, total_variance
 from atoll.protocols.pca.sfpca.paper.messages import VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR
@@ -165,8 +165,7 @@ def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
     paper = study.read_parameters(PaperParameters).paper
     known: Outputs = {}
     if released.tau is not None:
-        bound = float(np.sqrt(max(released.tau, 0.0)))
-        known["certificate"] = {"recipe": "paper", "bound": bound, "tau": released.tau}
+        known["certificate"] = {"recipe": "paper", "bound": bound_of(released.tau), "tau": released.tau}
     if released.variances is not None:
         known |= _variances(released.variances, facts.variances, paper.tolerance)
     if released.components is not None:

@@ -26,11 +26,13 @@ class CountSketch(NamedTuple):
         own = slice(start, start + len(rows))
         out = np.zeros((self.rho, rows.shape[1]))
         np.add.at(out, self.buckets[own], self.signs[own, None] * rows)
-        return out * self.unit
+        out *= self.unit
+        return out
 
     def centred(self, rows: Matrix, start: int) -> Matrix:
-        """Pi_i A_i - Pi 1 o_i: with everybody's, the sketch of rows about their mean. (Printed with the whole Pi
-        in the second term, rightly: o_i is a party's part of the mean of all rows.)"""
+        """Pi_i A_i - Pi 1 o_i: with everybody's, the sketch of rows about their mean.
+
+        The second Pi is the whole one: o_i is a party's part of the mean of all rows."""
         n = len(self.signs)
         out = self.times(rows, start)
         out -= np.outer(self.ones(), rows.sum(axis=0) / n)
@@ -38,7 +40,9 @@ class CountSketch(NamedTuple):
 
     def ones(self) -> Matrix:
         """Pi 1: the sums of its rows."""
-        return np.bincount(self.buckets, weights=self.signs, minlength=self.rho) * self.unit
+        return (
+            np.bincount(self.buckets, weights=self.signs, minlength=self.rho).astype(np.float64) * self.unit
+        )
 
     @property
     def unit(self) -> float:
@@ -76,4 +80,4 @@ def spreading(seed: bytes, m: int) -> Matrix | None:
     u = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
     normal = np.sqrt(-2 * np.log1p(-u[: m * m])) * np.cos(2 * np.pi * u[m * m :])
     Q, R = np.linalg.qr(normal.reshape(m, m))
-    return np.asarray(Q * np.sign(np.diag(R)))
+    return np.asarray(Q * np.sign(np.diag(R)), np.float64)

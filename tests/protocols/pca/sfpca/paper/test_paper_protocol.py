@@ -1,0 +1,114 @@
+"""The paper variant through its roles, encrypted on slots that protect nothing: right, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.examples import sfpca_paper
+from tests.support.paper_runs import SMALL, cosines, exact, table
+
+import atoll
+from atoll.data.island import as_islands
+from atoll.errors import CertificateRefused, ParameterError, RangeOverflow, StudyError
+from atoll.estimators.base import parties
+from atoll.protocols import resolve
+from atoll.study.model import Study
+
+PAPER: dict[str, Any] = {"p": 4, "alpha": 1, "w": 1, "seed": 4, "parameters": SMALL}
+X = table()
+
+
+def fitted(**options: Any) -> atoll.PCA:
+    paper = {**PAPER, **options.pop("paper", {})}
+    pca = atoll.PCA(1, protocol="sfpca", variant="paper", paper=paper, accept_determined=True, **options)
+    return pca.fit(list(np.array_split(X, 3)))
+
+
+def test_the_model_is_that_of_the_pooled_table() -> None:
+    pca = fitted()
+    assert cosines(pca.components_, exact(X, 1)).min() > 0.9999
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(
+        pca.explained_variance_, (centred @ pca.components_.T).var(axis=0, ddof=1), rtol=1e-3
+    )
+    np.testing.assert_allclose(pca.total_variance_, X.var(axis=0, ddof=1).sum(), rtol=1e-4)
+    np.testing.assert_allclose(pca.offset_, pca.components_ @ X.mean(axis=0), atol=1e-3)
+    assert pca.certificate_["bound"] < 0.01
+
+
+def test_scores_reach_their_owners_without_components() -> None:
+    pca = fitted(release="scores")
+    assert not hasattr(pca, "components_")
+    right = (X - X.mean(axis=0)) @ exact(X, 1).T
+    scores = np.vstack(list(pca.scores_.values()))
+    np.testing.assert_allclose(np.abs(scores), np.abs(right), atol=0.02)
+
+
+@pytest.mark.parametrize("factor", [2.0**-10, 2.0**12])
+def test_intervals_that_do_not_fit_end_the_run(monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
+    from atoll.protocols.pca.sfpca.paper import protocol
+
+    told = protocol.taken
+
+    def wrong(*arguments: Any) -> Any:
+        intervals = told(*arguments)
+        low, high = intervals.of["components/0/inverse"]
+        of = {**intervals.of, "components/0/inverse": (low * factor, high * factor)}
+        return intervals._replace(of=of)
+
+    monkeypatch.setattr(protocol, "taken", wrong)
+    with pytest.raises((CertificateRefused, RangeOverflow)):
+        fitted()
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "shares": ({"nonlinear": "lss"}, "is not there yet"),
+    "no iterations": ({"p": 0}, "p=0 is not possible"),
+    "degree": ({"degree": 127}, "degree=127 is not possible"),
+    "distributed": ({"qr": "dqr", "method": "seq"}, "is not wired"),
+    "set": ({"parameters": "paper-99"}, "no set of CKKS parameters"),
+    "letter": ({"q": 3}, "unknown field q"),
+    "interval": (
+        {"intervals": {"scale": 0, "variances": [0, 0, 0], "places": {"a": [2.0, 1.0]}}},
+        "must be positive",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_is_refused_before_anything_runs(name: str) -> None:
+    changed, words = BAD[name]
+    example = sfpca_paper()
+    study = Study(
+        name="bad",
+        protocol="sfpca-paper",
+        parties=parties(example.islands, "provider", "coordinator"),
+        parameters={"paper": {**PAPER, **changed}},
+        release={"components": ("provider",)},
+    )
+    with pytest.raises(StudyError, match=words.replace("(", r"\(")):
+        resolve(study)
+
+
+def test_options_of_the_other_variant_are_refused() -> None:
+    with pytest.raises(ParameterError, match="eigen"):
+        fitted(eigen="encrypted")
+    with pytest.raises(ParameterError, match="standardize"):
+        fitted(standardize=True)
+    with pytest.raises(ParameterError, match="sketch of"):
+        atoll.PCA(3, protocol="sfpca", variant="paper", paper={**PAPER, "alpha": 9}).fit(
+            list(as_islands(list(np.array_split(X, 2))).values())
+        )
+
+
+def test_the_digest_covers_every_letter() -> None:
+    study = resolve(sfpca_paper().study)
+    assert study.parameters["paper"]["degree"] == 31
+    other = {**study.parameters, "paper": {**study.parameters["paper"], "w": 7}}
+    assert resolve(Study(**{**_fields(study), "parameters": other})).digest != study.digest
+
+
+def _fields(study: Study) -> dict[str, Any]:
+    return {name: getattr(study, name) for name in study.__struct_fields__}

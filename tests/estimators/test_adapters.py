@@ -24,8 +24,11 @@ X = np.random.default_rng(3).normal(size=(40, 4))
 
 def test_every_protocol_of_pca_has_an_adapter() -> None:
     fitted = {name for name, p in PROTOCOLS.items() if p.analysis == "pca" and not p.follows}
-    assert set(ADAPTERS) == fitted
+    of_a_variant = {"sfpca-paper": ("sfpca", "paper")}
+    assert set(ADAPTERS) == fitted - set(of_a_variant)
     assert all(adapter.protocol == name for name, adapter in ADAPTERS.items())
+    for protocol, variant in of_a_variant.values():
+        assert type(adapter_of(protocol, variant)) is not type(adapter_of(protocol))
 
 
 def test_a_later_step_says_what_it_follows() -> None:

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from tests.support.paper_runs import agreed_intervals, cosines, exact, run_clear, table
 
+from atoll.errors import CertificateRefused
+from atoll.protocols.pca.sfpca.paper.certificate import refuse_above
 from atoll.protocols.pca.sfpca.paper.intervals import Intervals
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm
 
@@ -64,6 +66,14 @@ def test_a_certificate_that_is_small_is_of_components_that_hold(intervals: Inter
             passed += 1
             assert cosines(ran.components, exact(X, 2)).min() > 0.99, place
     assert passed > 0
+
+
+@pytest.mark.parametrize("tau", [1.0, -1.0, float("nan"), float("inf")])
+def test_what_is_far_from_zero_on_either_side_is_refused(tau: float) -> None:
+    with pytest.raises(CertificateRefused):
+        refuse_above(0.1, tau)
+    refuse_above(0.1, 0.005)
+    refuse_above(0.1, -0.005)
 
 
 def test_what_is_told_is_powers_of_two(intervals: Intervals) -> None:

@@ -88,7 +88,7 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
     known = _counts(study, public.shape)
     known |= await opened_by_all(study, machine, plan, found, mine, facts, net.me)  # Step 8
     if study.releases("scores", net.me) and study.releases("components", net.me):
-        known["scores"] = {own.table.name: await net.compute(project, table.whole(), known)}
+        known["scores"] = {own.table.name: await net.compute(project, table, known)}
     await machine.check(last=True)
     return learned(study, net.me, OUTPUTS, known)
 

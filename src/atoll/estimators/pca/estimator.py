@@ -239,13 +239,11 @@ class PCA(Islands, Model):
         self.epsilon, self.delta, self.row_norm = epsilon, delta, row_norm
         self.rows, self.neighbours = rows, neighbours
         self.calibration, self.noise, self.colluders = calibration, noise, colluders
-        self.assume_centered = assume_centered
-        self.centre = centre
+        self.assume_centered, self.centre = assume_centered, centre
         self.dropouts, self.ledger = dropouts, ledger
         self.variant, self.paper, self.release, self.mix = variant, paper, release, mix
         self.recipe, self.eigen, self.spectrum = recipe, eigen, spectrum
-        self.key, self.bounds = key, bounds
-        self.digits, self.threshold = digits, threshold
+        self.key, self.bounds, self.digits, self.threshold = key, bounds, digits, threshold
         self.accept_determined, self.between_means = accept_determined, between_means
         self.columns, self.label, self.whiten = columns, label, whiten
         self.categorical, self.levels, self.missing, self.flat = categorical, levels, missing, flat

@@ -64,7 +64,6 @@ def test_intervals_that_do_not_fit_end_the_run(monkeypatch: pytest.MonkeyPatch, 
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "shares": ({"nonlinear": "lss"}, "is not there yet"),
     "no iterations": ({"p": 0}, "p=0 is not possible"),
     "degree": ({"degree": 127}, "degree=127 is not possible"),
     "distributed": ({"qr": "dqr", "method": "seq"}, "is not wired"),

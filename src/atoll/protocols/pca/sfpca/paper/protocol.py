@@ -80,7 +80,7 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
     mine = _own(study, net.me, public.shape, X * 2.0**intervals.scale)
     machine = roles.Provider(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
     await machine.set_up()  # Step 1: pk, evks = DKeyGen(sk_i)
-    parties = parties_of(net, record.under("shares"), study) if p.paper.nonlinear != "chebyshev" else None
+    parties = parties_of(net, record.under("on shares"), study) if p.paper.nonlinear != "chebyshev" else None
     plan, facts = _plan(study, public, intervals, parties), _facts(study, public, intervals)
     found = await algorithm1.principal(machine, plan, mine)  # Steps 2 to 7
     if parties is not None:

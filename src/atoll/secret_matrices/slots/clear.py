@@ -92,7 +92,7 @@ class Clear(Levelled):
         self._noise = noise
         self.outside: dict[str, float] = {}
         """Values outside the interval of their approximation, by its name."""
-        self._random = np.random.default_rng(meeting.roles.index(role))
+        self._random = randomness.public(meeting.roles.index(role))
 
     @classmethod
     def machines(

@@ -32,8 +32,8 @@ async def qr(
     V = list(V)
     H: Matrix = []
     for i in range(min(len(V), active - 1)):  # line 2: a row of one number needs no reflection
-        [row] = await m.room(V[i : i + 1], 1)
-        v = await householder(m, m.weighted(row, _tail(i, length, m.slots)), length, i, use.inside(f"{i}"))
+        [V[i]] = await m.room(V[i : i + 1], 1)
+        v = await householder(m, m.weighted(V[i], _tail(i, length, m.slots)), length, i, use.inside(f"{i}"))
         [v] = await m.room([v], 3)
         H.append(v)  # line 4
         V[i:] = await _reflected(m, V[i:], v, length)  # lines 5 to 8

@@ -17,6 +17,7 @@ Deviations, each with the same result:
   after the aggregation; the paper encrypts G_i). In Seq -R_i 1 o adds up to nothing and is left out.
 - Steps 5 and 7. Z = Xi(P G_i) P^T and W = QR^T(U Xi(P G_i)): the sums of the paper's Xi(P_i P^T) and Xi(U P_i),
   taken before and not after the second product. For Seq these are Xi(Z_i Z_i^T) and Xi(Y_i A_i) as well.
+- After each product with C the copies of a row in the slots are made the same again (:func:`alike`).
 - Before QR^T rows are multiplied by public powers of two, so that all are about of length one.
 - The certificate (:mod:`certificate`): one more product with C, of the components.
 """
@@ -45,6 +46,7 @@ from atoll.secret_matrices.slots.products import (
     encrypted_factor,
     multiply,
     own_factor,
+    period,
     repeated,
     times_transpose,
 )
@@ -135,24 +137,31 @@ class Piece(NamedTuple):
 
 
 async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
-    """Steps 2 to 7. Every role runs it; ``own`` is None at the coordinator."""
+    """Steps 2 to 7, each a part of the tally. Every role runs it; ``own`` is None at the coordinator."""
     shape, paper, use = plan.shape, plan.paper, plan.use
-    factors = prepared(m, plan, own)
-    mean = await mean_of(m, plan, own)  # Step 2: o = Xi(Enc(o_i))
-    P = await sketched(m, plan, own)  # Step 3: P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
-    for j in range(paper.p):  # Step 4
+    factors, step = prepared(m, plan, own), m.tally.part
+    with step("2"):
+        mean = await mean_of(m, plan, own)  # o = Xi(Enc(o_i))
+    with step("3"):
+        P = await sketched(m, plan, own)  # P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
+    with step("4"):
+        for j in range(paper.p):
+            P = await m.room(P, depth(plan, factors))
+            Y = alike(m, await times(m, plan, factors, P, mean), shape.columns)
+            Y = stretched(m, plan, Y, f"power/{j}")
+            P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
+    with step("5"):
         P = await m.room(P, depth(plan, factors))
-        Y = stretched(m, plan, await times(m, plan, factors, P, mean), f"power/{j}")
-        P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
-    P = await m.room(P, depth(plan, factors))
-    Y = await times(m, plan, factors, P, mean)  # Step 5: P_i = P G_i, added up
-    Y = await m.room(Y, 4)
-    Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
-    U = await eigenvectors(m, plan, Z)  # Step 6: U = Eigen(Z, w)
-    U = await m.room(U[: shape.psi], 2)
-    UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
-    UY = stretched(m, plan, UY, "components")
-    W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # Step 7: W = QR^T(Xi(U P_i))
+        Y = await times(m, plan, factors, P, mean)  # P_i = P G_i, added up
+        Y = await m.room(alike(m, Y, shape.columns), 4)
+        Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
+    with step("6"):
+        U = await eigenvectors(m, plan, Z)  # U = Eigen(Z, w)
+    with step("7"):
+        U = await m.room(U[: shape.psi], 2)
+        UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
+        UY = stretched(m, plan, UY, "components")
+        W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # W = QR^T(Xi(U P_i))
     return Found(W, mean, factors)
 
 
@@ -193,6 +202,23 @@ async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector)
     (o,) = await m.broadcast([mean])
     R = projected(m, factors, await m.broadcast(P), o, plan.shape.columns)
     return await m.total(_back(m, factors, R))
+
+
+def alike(m: Slots, rows: Matrix, length: int) -> Matrix:
+    """Rows whose copies in the slots are the same again: the first one, as often as it fits.
+
+    Copies drift apart with the noise. What differs between them no dot product sees, so that no reflection
+    removes it, and every product with C makes it longer by the largest variance: after ten iterations it would
+    be all there is of the later rows.
+    """
+    step = period(length)
+    if step < m.slots:
+        first = np.where(np.arange(m.slots) < step, 1.0, 0.0)
+        rows = [m.weighted(row, first) for row in rows]
+    while step < m.slots:
+        rows = [m.add(row, m.rotate(row, -step)) for row in rows]
+        step *= 2
+    return rows
 
 
 def stretched(m: Slots, plan: Plan, rows: Matrix, place: str) -> Matrix:
@@ -271,10 +297,10 @@ def pieces_of(m: Slots, shape: Shape, table: Table | None) -> tuple[Piece, ...]:
 def depth(plan: Plan, factors: Factors) -> int:
     """Levels that a product with C takes until it is added up, and without its mean."""
     if factors.gram is not None:
-        return 3
+        return 4
     piece = factors.pieces[0]
     there = piece.transposed.method.levels if plan.shape.vertical else max(2, piece.transposed.method.levels)
-    return there + piece.rows.method.levels
+    return there + piece.rows.method.levels + 1
 
 
 def _method(a: int, b: int, c: int) -> Method:

@@ -20,6 +20,7 @@ import numpy as np
 
 from atoll import randomness
 from atoll.data.island import Matrix as Table
+from atoll.errors import ParameterError
 from atoll.protocols.checked import refuse
 from atoll.protocols.pca.sfpca.paper.algorithm1 import (
     MOST_STRETCHED,
@@ -38,11 +39,11 @@ from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
 from atoll.secret_matrices.slots.products import period
 from atoll.study.address import Address
 
-SKETCHES = 16
+SKETCHES = 32
 """Sketches that the simulation runs with, side by side."""
 NOISE = 2.0**-24
 """Of a ciphertext's numbers after a step, as the simulation has it."""
-FLOOR = 2.0**-18
+FLOOR = 2.0**-12
 """Added to every |v|^2 before its root: well above the noise of a sum of squares."""
 WIDEST = 12
 """Powers of two between the ends of an interval, at most: what lies below is taken for small."""
@@ -70,7 +71,8 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
     sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
-    asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
+    with np.errstate(all="ignore"):  # a world may go astray
+        asyncio.run(_alone(plan, Own(table, np.stack(sketches, axis=1))))
     if paper.nonlinear != "chebyshev":  # shares need no intervals
         return Estimates(scale, variances, lengths.powers, (), (), (), ())
     places = tuple(sorted(deciding.ends))
@@ -156,6 +158,13 @@ class Deciding(Approximations):
     def decide(self, place: str, x: Values) -> tuple[float, float]:
         """The interval of a place, from every world's argument there."""
         where, _, function = place.rpartition("/")
+        there = np.isfinite(x).all(axis=-1) & (np.abs(x).max(axis=-1) < _LARGEST**3)
+        if not there.any():
+            raise ParameterError(
+                f"in the simulation on the rows of the island with most of them, no number is left at {place}",
+                hint="fewer components, a smaller alpha, or a larger margin",
+            )
+        x = np.where(there[..., None], x, np.nan)
         if function == "root":
             self.norms[where] = x
         if function == "sign":
@@ -185,27 +194,31 @@ class _Lengths(Stretches):
         """At the coordinator, whose rows they are."""
         if rows[0].held is None:
             return [0] * len(rows)
-        longest = [float(np.linalg.norm(x.held[..., : self.columns], axis=-1).max()) for x in rows]
+        norms = [np.linalg.norm(x.held[..., : self.columns], axis=-1) for x in rows]
+        longest = [float(np.nanquantile(np.where(np.isfinite(norm), norm, np.nan), 0.9)) for norm in norms]
         powers = (floor(log2(_LENGTH / max(length, 2.0**-40))) for length in longest)
         self.powers[place] = tuple(max(0, min(MOST_STRETCHED, e)) for e in powers)
         return self.powers[place]
 
 
-_TOO_CLOSE = 0.9
+_TOO_CLOSE = 0.97
 """A reflection with a constant sign is well-conditioned if no row lies closer to the axis on the other side."""
 
 
 def _side(v_0: Values, norm_2: Values, margin: float) -> tuple[int, int, int]:
     """A constant sign where that makes good reflections in every world; else both sides of zero."""
-    top = ceil(log2(max(float(np.abs(v_0).max()) * margin, 2.0**-60)))
+    top = ceil(log2(max(float(np.nanmax(np.abs(v_0))) * margin, 2.0**-60)))
     along = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
-    best = 1 if float(along.min()) >= -float(along.max()) else -1
-    worst = float((best * along).min())
+    best = 1 if float(np.nanmin(along)) >= -float(np.nanmax(along)) else -1
+    worst = float(np.nanmin(best * along))
     return (best if worst > -_TOO_CLOSE else 0), top - WIDEST, top
 
 
 def _from_either_side(norm_2: Values, v_0: Values) -> Values:
-    """|u|^2 of a reflection with a constant sign, for rows on the same side of zero and on the other."""
+    """|u|^2 of a reflection with a constant sign; where worlds differ, for rows on either side of zero."""
+    signed = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
+    if np.nanmin(np.abs(signed)) > 0 and abs(float(np.nansum(np.sign(signed)))) == np.isfinite(signed).sum():
+        return np.asarray(2 * norm_2 * (1 + np.abs(signed)), np.float64)
     along = np.minimum(np.abs(v_0) / np.sqrt(np.maximum(norm_2, 2.0**-60)), _TOO_CLOSE)
     return np.asarray(2 * norm_2 * np.stack([1 - along, 1 + along]), np.float64)
 
@@ -214,15 +227,15 @@ def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[in
     """Powers of two around what all worlds have. Beyond the upper end a series grows without bounds, so that this
     end is further off where worlds differ most; below the lower one it falls gently."""
     far = 0.0 if unsettled > 1 else _FAR
-    least, most = (max(float(q), floor_) for q in np.quantile(x, (far, 1 - far)))
+    least, most = (max(float(q), floor_) for q in np.nanquantile(x, (far, 1 - far)))
     top = ceil(log2(most * margin * unsettled))
     bottom = floor(log2(least / margin))
     return max(bottom, top - WIDEST), top
 
 
-_FAR = 0.25
+_FAR = 0.0
 """Of the worlds on each side, so many do not count once the first iterations are over: they went astray."""
-_UNSETTLED = {"power/0/": 16.0, "power/1/": 16.0, "power/2/": 4.0}
+_UNSETTLED = {"power/0/": 4.0}
 """How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
 
 

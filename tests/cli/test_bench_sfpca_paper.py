@@ -16,8 +16,10 @@ from atoll.bench.paper_counts import Setting, counted
 from atoll.bench.slot_rates import Rates, measured
 from atoll.cli import bench_paper
 from atoll.crypto import slots
+from atoll.protocols.pca.sfpca.paper import counts
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, principal
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
+from atoll.secret_matrices.slots import costs
 from atoll.secret_matrices.slots.approximations import Recording
 from atoll.secret_matrices.slots.clear import together
 from atoll.secret_matrices.slots.machine import Operation
@@ -30,8 +32,7 @@ def rates() -> Rates:
 
 def test_counts_are_made_for_the_papers_set() -> None:
     chosen = slots.find("paper-14")
-    counted_with = (paper_counts.SLOTS, paper_counts.FRESH, paper_counts.LOWEST)
-    assert counted_with == (chosen.slots, chosen.top, chosen.refresh_level)
+    assert (chosen.slots, chosen.top, chosen.refresh_level) == (paper_counts.SLOTS, costs.FRESH, costs.LOWEST)
 
 
 def test_the_counted_steps_are_those_of_a_run_on_numbers() -> None:
@@ -44,7 +45,7 @@ def test_the_counted_steps_are_those_of_a_run_on_numbers() -> None:
         Algorithm(p=2, alpha=1, w=1),
         Recording(),
         (0, 0),
-        paper_counts._Stretched(),
+        counts._Stretched(),
     )
     own = [None, *(Own(table, table[:2]) for table in rows)]
     asyncio.run(together(lambda m, mine: principal(m, plan, mine), machines, own))
@@ -58,10 +59,16 @@ def test_the_counted_steps_are_those_of_a_run_on_numbers() -> None:
 def test_rows_of_several_ciphertexts_count_several_times_but_for_the_small_matrix() -> None:
     letters: dict[str, Any] = {"p": 1, "psi": 1, "alpha": 1, "w": 1}
     one, two = (counted(paper_counts.even(12, m, **letters), "seq") for m in (8192, 16_384))
-    assert (one.ciphertexts_of_a_row, two.ciphertexts_of_a_row) == (1, 2)
     for kind in (Operation.MULTIPLY, Operation.ROTATE, Operation.REFRESH):
         small = one.coordinator.parts["6"][kind]
         assert two.coordinator.total[kind] - small == 2 * (one.coordinator.total[kind] - small)
+
+
+def test_the_cheaper_method_is_named() -> None:
+    for name in ("pima", "chr20"):
+        setting = paper.SETTINGS[name]._replace(p=1)
+        due = counted(setting, "seq" if name in paper.SEQ else "precomp")
+        assert counted(setting).provider.total == due.provider.total
 
 
 def test_rates_are_of_the_right_order(rates: Rates) -> None:

@@ -2,8 +2,9 @@
 
 - :mod:`sums`: every secure sum on the same vectors
 - :mod:`figure5`: SF-PCA on the data sets of its paper, as in its Figure 5
-- :mod:`paper`: its own form beside the paper, extrapolated from :mod:`paper_counts` and :mod:`slot_rates`
 - :mod:`calibrate`: what single steps cost, for the predictions of ``atoll review``
+- :mod:`paper_counts`: operations of the paper variant; :mod:`slot_rates`: what each of them takes
+- :mod:`paper`: that variant beside its paper, extrapolated from both
 """
 
 FIGURE5 = "sfpca"

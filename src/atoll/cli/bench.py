@@ -97,7 +97,7 @@ def figure5(
 
 
 @app.command(PAPER, cls=Command)
-def sfpca_paper(
+def published_routines(
     run: Annotated[
         str | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""What ``atoll bench sfpca-paper`` prints: tables, each beside the paper's numbers."""
+"""What ``atoll bench`` prints of the published form of SF-PCA: tables, beside the paper's numbers."""
 
 from __future__ import annotations
 

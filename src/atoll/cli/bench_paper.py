@@ -63,11 +63,11 @@ def _table1(rows: Sequence[Step], keys: int, paper_keys: float) -> None:
         cells = (f"{row.ciphertexts:,}", f"{row.paper_ciphertexts:,.0f}", *(f"{one:,}" for one in own))
         table.add_row(row.name, *cells)
     console.out().print(table)
-    _said("Sent by an island, refreshes included. Operations: its own and the coordinator's.")
+    _said("Sent by an island, with refreshes. Operations: its own and the coordinator's.")
 
 
 def _figure5(rows: Sequence[Extrapolated]) -> None:
-    figures = ("CPU h", "GB", "paper h", "fast CPU s", "fast MB", "CPU ratio")
+    figures = ("CPU h", "GB", "paper h", "fast s", "fast MB", "ratio")
     letters = "p,psi,alpha,w"
     table = console.table(
         "data", letters, "by", *figures, right=figures, title="Figure 5: extrapolated, not run"
@@ -88,7 +88,7 @@ def _figure5(rows: Sequence[Extrapolated]) -> None:
     _said(
         "Counted operations times what each took above, of 6 islands and the coordinator",
         "together; bytes are sent by an island. The paper's hours are elapsed, on 6 x 12",
-        "cores. Fast: what atoll review forecasts for variant 'fast'.",
+        "cores. Fast: CPU s that atoll review forecasts for variant 'fast'; ratio: of CPU.",
         "* more columns than a ciphertext has slots, which the variant refuses: at least.",
     )
 

@@ -3,7 +3,11 @@
 - :mod:`sums`: every secure sum on the same vectors
 - :mod:`figure5`: SF-PCA on the data sets of its paper, as in its Figure 5
 - :mod:`calibrate`: what single steps cost, for the predictions of ``atoll review``
+- :mod:`paper_counts`: operations of the paper variant; :mod:`slot_rates`: what each of them takes
+- :mod:`paper`: that variant beside its paper, extrapolated from both
 """
 
 FIGURE5 = "sfpca"
 """The protocol of :mod:`figure5`, and so its command's name."""
+PAPER = "sfpca-paper"
+"""The protocol of :mod:`paper`, and its command's name."""

@@ -14,7 +14,7 @@
 - :mod:`sites`: what commands about a site share; :mod:`identity`: ``atoll identity``
 - :mod:`doctor`: ``atoll doctor``; :mod:`dashboard`: ``atoll dashboard``
 - :mod:`node`: ``atoll node``; :mod:`study`: ``atoll study``; :mod:`receipt`: ``atoll receipt``
-- :mod:`bench`: ``atoll bench``; :mod:`ledger`: ``atoll ledger``
+- :mod:`bench_paper`: some of its tables; :mod:`bench`: ``atoll bench``; :mod:`ledger`: ``atoll ledger``
 - :mod:`app`: all commands together, and how the program ends
 """
 

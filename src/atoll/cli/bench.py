@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atoll.bench import FIGURE5
+from atoll.bench import FIGURE5, PAPER
 from atoll.cli import console
 from atoll.cli.commands import Command, Group
 from atoll.cli.options import FLAG, JsonOption
@@ -94,6 +94,50 @@ def figure5(
         _show_components(rows)
     if steps:
         _show_steps(rows)
+
+
+@app.command(PAPER, cls=Command)
+def published_routines(
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="CASE",
+            help="Run pima, wine, vehicle, chr20 or mnist for real: minutes to hours.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FOLDER",
+            help="Where the data sets are, for --run. Else $ATOLL_DATA.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the SF-PCA paper's own routines, beside its numbers.
+
+    Operations are measured one by one at the paper's ring degree. What its
+    routines and whole runs take is counted on shapes, and extrapolated: no
+    data are needed. Takes about a minute, and is best done while nothing
+    else runs.
+    """
+    from atoll.bench import paper
+    from atoll.bench.slot_rates import measured
+    from atoll.cli import bench_paper
+
+    table = None if run is None else paper.table_of(run, data)
+    rates = measured()
+    if not as_json:
+        bench_paper.shown(rates)
+    ran = None if run is None or table is None else paper.run(run, table, rates)
+    if as_json:
+        bench_paper.as_json(rates, ran)
+    elif ran is not None:
+        bench_paper.ran(ran)
 
 
 @app.command(cls=Command)

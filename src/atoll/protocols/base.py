@@ -16,6 +16,7 @@ from atoll.network import Network, Record
 from atoll.privacy.mechanisms import Cost
 from atoll.privacy.sensitivity import Neighbours
 from atoll.protocols.own import Own
+from atoll.secret_matrices.slots.counting import Tallies
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Study, TablePlan
 
@@ -189,6 +190,8 @@ class Protocol:
     """What one step more or less changes, where how many steps a fit takes is known only afterwards."""
     forecast: Callable[[Study, Circumstances], tuple[Expectation, Forecast]] | None = None
     """The same for tables and links that are known better, with time and memory."""
+    operations: Callable[[Study, Circumstances], Tallies] | None = None
+    """Operations on ciphertexts with slots, where a run is made of them."""
     reads_table: Callable[[Study, Address], bool] = lambda _, __: True
     """Whether a role that may have a table needs one in this study."""
     largest: Callable[[Study, int], int] | None = None

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from atoll import randomness
 from atoll.errors import RunError
 from atoll.secret_matrices.slots.approximations import Exact
 from atoll.secret_matrices.slots.levelled import Levelled

@@ -5,13 +5,16 @@ It is one role, alone: meetings end at once. Clear numbers that a program gives 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from atoll.secret_matrices.slots.levelled import Levelled
-from atoll.secret_matrices.slots.machine import Approximation, Integers, Matrix, Values
+from atoll.secret_matrices.slots.machine import Approximation, Integers, Matrix, Slots, Tally, Values
 
-__all__ = ["Counting"]
+__all__ = ["Counting", "Tallies", "tallied"]
 
 HELD = object()
 """What a role holds of any vector here: that it has it."""
@@ -19,6 +22,10 @@ HELD = object()
 
 class Counting(Levelled):
     """One role's operations. Nothing is opened: what a program does with an opened result, it must skip."""
+
+    async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:
+        """Rows may be None everywhere: how many there are is known."""
+        return await super().encrypted_total([np.zeros(0)] * count if rows is None else rows, count)
 
     def _add(self, xs: Sequence[Any]) -> Any:
         return HELD
@@ -74,3 +81,28 @@ class Counting(Levelled):
         self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
     ) -> Sequence[Any]:
         return self._at_coordinator(len(lengths))
+
+
+class Tallies(NamedTuple):
+    """A program's operations at the coordinator and at a provider."""
+
+    coordinator: Tally
+    provider: Tally
+
+
+def tallied(
+    program: Callable[[Slots], Coroutine[Any, Any, object]],
+    *,
+    n_providers: int,
+    slots: int,
+    fresh_level: int,
+    lowest: int,
+) -> Tallies:
+    """Count a program at both kinds of roles."""
+    found = []
+    for leads in (True, False):
+        levels = {"fresh_level": fresh_level, "lowest": lowest}
+        m = Counting(leads=leads, n_providers=n_providers, slots=slots, **levels)
+        asyncio.run(program(m))
+        found.append(m.tally)
+    return Tallies(*found)

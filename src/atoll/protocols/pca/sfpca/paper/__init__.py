@@ -7,6 +7,7 @@
 - :mod:`algorithm1`: Algorithm 1, a program for every role's machine
 - :mod:`intervals`: the intervals of its approximations, from simulations in the clear
 - :mod:`certificate`: how a wrong result is noticed
+- :mod:`counts`: what a run takes in operations, counted on shapes
 - :mod:`determined`: whether outputs say all second moments
 - :mod:`releases`: what is opened at the end, for whom
 - :mod:`reference`: the same in the clear, without series

@@ -138,25 +138,31 @@ class Piece(NamedTuple):
 
 
 async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
-    """Steps 2 to 7. Every role runs it; ``own`` is None at the coordinator."""
+    """Steps 2 to 7, each a part of the tally. Every role runs it; ``own`` is None at the coordinator."""
     shape, paper, use = plan.shape, plan.paper, plan.use
-    factors = prepared(m, plan, own)
-    mean = await mean_of(m, plan, own)  # Step 2: o = Xi(Enc(o_i))
-    P = await sketched(m, plan, own)  # Step 3: P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
-    for j in range(paper.p):  # Step 4
+    factors, step = prepared(m, plan, own), m.tally.part
+    with step("2"):
+        mean = await mean_of(m, plan, own)  # o = Xi(Enc(o_i))
+    with step("3"):
+        P = await sketched(m, plan, own)  # P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
+    with step("4"):
+        for j in range(paper.p):
+            P = await m.room(P, depth(plan, factors))
+            Y = alike(m, await times(m, plan, factors, P, mean), shape.columns)
+            Y = stretched(m, plan, Y, f"power/{j}")
+            P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
+    with step("5"):
         P = await m.room(P, depth(plan, factors))
-        Y = alike(m, await times(m, plan, factors, P, mean), shape.columns)
-        Y = stretched(m, plan, Y, f"power/{j}")
-        P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
-    P = await m.room(P, depth(plan, factors))
-    Y = await times(m, plan, factors, P, mean)  # Step 5: P_i = P G_i, added up
-    Y = await m.room(alike(m, Y, shape.columns), 4)
-    Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
-    U = await eigenvectors(m, plan, Z)  # Step 6: U = Eigen(Z, w)
-    U = await m.room(U[: shape.psi], 2)
-    UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
-    UY = stretched(m, plan, UY, "components")
-    W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # Step 7: W = QR^T(Xi(U P_i))
+        Y = await times(m, plan, factors, P, mean)  # P_i = P G_i, added up
+        Y = await m.room(alike(m, Y, shape.columns), 4)
+        Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
+    with step("6"):
+        U = await eigenvectors(m, plan, Z)  # U = Eigen(Z, w)
+    with step("7"):
+        U = await m.room(U[: shape.psi], 2)
+        UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
+        UY = stretched(m, plan, UY, "components")
+        W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # W = QR^T(Xi(U P_i))
     return Found(W, mean, factors)
 
 

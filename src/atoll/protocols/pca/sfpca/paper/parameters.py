@@ -97,7 +97,7 @@ def decide(study: Study, rows: tuple[int, ...], m: int) -> Course:
     _check_shape(p, n, m)
     if vertical:
         return Course("seq", "qr")
-    method: Method = _cheaper(max(rows), m, p.paper) if p.paper.method == "auto" else p.paper.method
+    method: Method = cheaper(max(rows), m, p.paper) if p.paper.method == "auto" else p.paper.method
     return Course(method, "qr")
 
 
@@ -119,8 +119,8 @@ def _check_shape(p: PaperParameters, n: int, m: int) -> None:
         )
 
 
-def _cheaper(n_max: int, m: int, paper: Algorithm) -> Method:
-    """By products with clear numbers: m x m each time, or m x n_i and back."""
+def cheaper(n_max: int, m: int, paper: Algorithm) -> Method:
+    """Precomp or Seq, by products with clear numbers: m x m each time, or m x n_i and back."""
     seq = 2 * min(n_max, m) * ceil(n_max / paper.slots)
     return "precomp" if m <= seq else "seq"
 

@@ -34,6 +34,7 @@ from atoll.protocols.pca.sfpca import opened_range, ranges, schema
 from atoll.protocols.pca.sfpca.messages import Names, RowCount, RowCounts
 from atoll.protocols.pca.sfpca.paper import algorithm1, messages
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape
+from atoll.protocols.pca.sfpca.paper.counts import operations
 from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
 from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Agreed, Intervals, simulated, simulating, taken
@@ -281,5 +282,6 @@ PROTOCOL = Protocol(
     partitions=("horizontal", VERTICAL),
     check=check,
     determines=determines,
+    operations=operations,
     prepare=prepared_by(COORDINATOR, CONSUMER),
 )

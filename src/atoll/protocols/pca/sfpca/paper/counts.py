@@ -1,0 +1,50 @@
+"""What a run takes in operations on ciphertexts, counted on shapes: no keys, no data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from atoll.protocols.base import Circumstances
+from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape, Stretches, principal
+from atoll.protocols.pca.sfpca.paper.certificate import examined
+from atoll.protocols.pca.sfpca.paper.parameters import Course, PaperParameters, cheaper
+from atoll.secret_matrices.slots.approximations import Recording
+from atoll.secret_matrices.slots.costs import FRESH, LOWEST
+from atoll.secret_matrices.slots.counting import Tallies, tallied
+from atoll.secret_matrices.slots.machine import Matrix, Slots
+from atoll.study.model import Study
+
+
+class _Stretched(Stretches):
+    """Every row by a power of two, as most are."""
+
+    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+        del place
+        return [1] * len(rows)
+
+
+def operations(study: Study, given: Circumstances) -> Tallies:
+    """Steps 2 to 7 and the certificate, where islands hold rows; scores and openings are left out.
+
+    Rows of more numbers than a ciphertext has slots, which a run refuses, are counted as several tables of
+    as many columns each, but for step 6: at least what a run on such rows would take.
+    """
+    p = study.read_parameters(PaperParameters)
+    wide = ceil(given.columns / p.paper.slots)
+    shape = Shape(given.rows, ceil(given.columns / wide), p.n_components, p.sketched)
+    method = p.paper.method if p.paper.method != "auto" else cheaper(max(given.rows), given.columns, p.paper)
+    use = Recording(degree=p.paper.degree)
+    plan = Plan(shape, Course(method, "qr"), p.paper, use, (0,) * p.sketched, _Stretched())
+
+    async def run(m: Slots) -> None:
+        found = await principal(m, plan, None)
+        with m.tally.part("certificate"):
+            await examined(m, plan, found)
+
+    found = tallied(run, n_providers=len(given.rows), slots=p.paper.slots, fresh_level=FRESH, lowest=LOWEST)
+    for tally in found:
+        for kind, times in tally.total.items():
+            small = tally.parts["6"][kind]
+            tally.total[kind] = wide * (times - small) + small
+    return found

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from atoll import randomness
 from atoll.bench import FIGURE5, figure5
 from atoll.bench.figure5 import ISLANDS, Floats
 from atoll.bench.paper_counts import SLOTS, Setting, counted, default, even, routines, study_of
@@ -252,7 +253,7 @@ def run(name: str, table: Floats, rates: Rates) -> Ran:
     """An encrypted run with the paper's letters."""
     setting = SETTINGS[name]
     # The paper splits at random; intervals come from one island's rows, which have to stand for all.
-    X = np.random.default_rng(0).permutation(table)
+    X = randomness.public(0).permutation(table)
     engine = LocalEngine(latency=figure5.LATENCY, bandwidth=figure5.BANDWIDTH)
     letters = {"p": setting.p, "alpha": setting.alpha, "w": setting.w}
     pca = PCA(

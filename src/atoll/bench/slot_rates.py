@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
+from atoll import randomness
 from atoll.bench.calibrate import processor_seconds
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext, Keys, Secret, Values
@@ -65,7 +64,7 @@ def measured(name: str = PAPER, *, for_tests: bool = False) -> Rates:
         totals.totals[key] = totals.part(secret, key, _SEED)
     keys = totals.keys()
     took = time.process_time() - started
-    values = list(np.random.default_rng(0).uniform(-1, 1, (_TERMS + 1, chosen.slots)))
+    values = list(randomness.public(0).uniform(-1, 1, (_TERMS + 1, chosen.slots)))
     xs = keys.encrypt_all(values, _SEED, (chosen.top + chosen.refresh_level) // 2)
     part, added, rest, part_bytes = _refresh(keys, secret, values[0])
     return Rates(

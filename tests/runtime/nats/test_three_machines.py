@@ -121,7 +121,9 @@ def test_the_page_ends_in_a_finished_study_with_verified_receipts() -> None:
             hosts["north"].run(f"ls {hosts['south'].home}/patients.csv")
         islands = as_islands({name: str(hosts[name].home / "patients.csv") for name in ("north", "south")})
         joint = run_study(result.study, owned(islands)).result
-        assert np.array_equal(result["components"], joint["components"])
+        assert np.array_equal(result["mean"], joint["mean"])  # of exact sums
+        # LAPACK's last digit is not that of every process, on some processors.
+        np.testing.assert_allclose(result["components"], joint["components"], rtol=0, atol=4.5e-16)
         assert result["n_samples"] == 80
         assert "explained_variance" not in load_result(results["north"] / "icu.atoll")
 

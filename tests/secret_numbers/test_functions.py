@@ -47,6 +47,14 @@ def test_products_are_rounded_without_bias(n: int) -> None:
     assert abs(off.mean()) < 5 * off.std() / np.sqrt(len(off))
 
 
+def test_what_a_rounding_opens_is_64_bits_wider_than_the_number() -> None:
+    m = parties(2)
+    of(m.rounded(m.shared(encoded(np.linspace(-4, 4, 50))), FRACTION, 88), m)
+    widths = [int(value).bit_length() for value in m.seen[0]]
+    assert max(widths) in (88 + 64, 88 + 64 + 1)
+    assert min(widths) > 88 + 64 - 12
+
+
 def test_bits_are_those_of_the_number() -> None:
     m = parties()
     whole = encoded(POSITIVE)

@@ -34,6 +34,9 @@ class _Normal(NamedTuple):
     place: Elements
     """One where the highest bit is; all zeros for zero."""
 
+    def __repr__(self) -> str:
+        return f"_Normal({self.fraction.shape[1:]})"
+
 
 async def _normal(parties: Parties, x: Elements) -> _Normal:
     place = await highest_bit(parties, x)

@@ -33,6 +33,9 @@ class Triples(NamedTuple):
     b: Elements
     c: Elements
 
+    def __repr__(self) -> str:
+        return f"Triples({self.a.shape[1]})"
+
 
 class Parties(ABC):
     """The parties that this machine speaks for: one of them, or, in a simulation, all."""

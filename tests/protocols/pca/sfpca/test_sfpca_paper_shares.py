@@ -27,9 +27,10 @@ SMALL = "test-slots-10"
 @pytest.fixture(autouse=True)
 def _small_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(parameters.SETS, SMALL, (1 << 10, 7))
+    before = set(parameters.INSECURE)
     parameters.INSECURE.add(SMALL)
     yield
-    parameters.INSECURE.discard(SMALL)
+    parameters.INSECURE.intersection_update(before)
 
 
 def study(dealer: str | None = "trent", **paper: Any) -> Study:

@@ -43,6 +43,11 @@ _INTERVALS = (
     "leading variances. They say these numbers, of the joint table and so of that island's rows, to a factor "
     "of four or so; nothing hides them"
 )
+_LENGTHS = (
+    "what the island with most rows tells of a simulation on its own rows: powers of two near the lengths of "
+    "the algorithm's rows and near the leading variances. They say these numbers, of the joint table and so of "
+    "that island's rows, to a factor of two or so; nothing hides them"
+)
 _TAU = (
     "one number that says how far the components hold; if they do not, the run ends without any, and the "
     "number says how far off they were"
@@ -171,7 +176,8 @@ def _range(study: Study, p: PaperParameters) -> list[Disclosure]:
 def _intervals(p: PaperParameters) -> list[Disclosure]:
     if p.paper.intervals is not None:
         return []
-    return [Disclosure(role, _INTERVALS, (Estimates,)) for role in (PROVIDER, COORDINATOR)]
+    told = _INTERVALS if p.paper.nonlinear == "chebyshev" else _LENGTHS
+    return [Disclosure(role, told, (Estimates,)) for role in (PROVIDER, COORDINATOR)]
 
 
 def _outputs(study: Study) -> list[Disclosure]:

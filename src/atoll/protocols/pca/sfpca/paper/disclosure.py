@@ -45,8 +45,8 @@ _INTERVALS = (
 )
 _LENGTHS = (
     "what the island with most rows tells of a simulation on its own rows: powers of two near the lengths of "
-    "the algorithm's rows and near the leading variances. They say these numbers, of the joint table and so of "
-    "that island's rows, to a factor of two or so; nothing hides them"
+    "the algorithm's rows and near the leading variances. They say these numbers, of the joint table and so "
+    "of that island's rows, to a factor of two or so; nothing hides them"
 )
 _TAU = (
     "one number that says how far the components hold; if they do not, the run ends without any, and the "

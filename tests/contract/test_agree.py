@@ -76,7 +76,8 @@ def test_members_that_were_told_the_same_get_everybodys_note(run: Run) -> None:
 @pytest.mark.parametrize("liar", "abc")
 def test_one_member_that_was_told_something_else_ends_the_run(liar: str, run: Run) -> None:
     digests = dict.fromkeys("abc", b"one digest") | {liar: b"other"}
-    with pytest.raises(MessageError, match="was told something else"):
+    # Between machines the first error may be that of a party whom another one told why it ended.
+    with pytest.raises(MessageError, match=r"was told something else|ended the run: MessageError"):
         run(dict.fromkeys("abc", "keys"), digests)
 
 

@@ -78,8 +78,8 @@ SCORES = {"scores": ("provider",)}
         (sfpca(recipe="none"), {}, "there is no recipe 'none'"),
         (
             sfpca(),
-            {"parties": _providers(51), "release": {"components": ("provider",)}},
-            "sfpca runs with up to 50 providers",
+            {"parties": _providers(257), "release": {"components": ("provider",)}},
+            "sfpca runs with up to 256 providers",
         ),
         (sfpca(), {"secure_sum": "masks"}, "sfpca uses the secure sum 'shares'"),
         (sfpca_columns(), {"release": ENCRYPTED}, "only where islands hold rows"),

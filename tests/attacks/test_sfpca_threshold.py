@@ -289,6 +289,67 @@ def test_a_share_with_a_commitment_of_its_own_is_refused(monkeypatch: pytest.Mon
     assert "that is not the one it committed to" in str(error)
 
 
+def gone_after_dealing(*names: str) -> dict[str, int]:
+    """They have dealt, and commit to nothing."""
+    return {name: first(mm.DealtShare, name) + PARTIES - 1 for name in names}
+
+
+def test_a_share_at_the_place_of_a_member_that_left_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody committed to it, so whoever sends it could choose it when it has seen the others' shares."""
+
+    def lie(sender: Address, receiver: Address, message: Any) -> Any:
+        mine = isinstance(message, mm.ReleasedPoint) and sender == provider("island-2")
+        return structs.replace(other_number(message), point=5) if mine else message
+
+    crash = gone_after_dealing("island-3", "island-4")
+    lying(monkeypatch, lie)
+    _, error, _ = stopped(five(), crash)
+    assert isinstance(error, MessageError)
+    assert "island-2/provider sent a share for place 5, not for its own" in str(error)
+
+
+def test_who_said_that_it_has_no_share_sends_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lie(sender: Address, receiver: Address, message: Any) -> Any:
+        if sender != provider("island-2"):
+            return message
+        if isinstance(message, Compared) and message.topic.startswith("the shares dealt"):
+            return structs.replace(message, note=threshold._NONE * 2)
+        if isinstance(message, mm.ReleasedPoint):
+            own = slice(32 * (message.point - 1), 32 * message.point)
+            said = bytearray(message.commitments)
+            said[own] = bytes(32)
+            return structs.replace(other_number(message), commitments=bytes(said))
+        return message
+
+    crash = gone_after_dealing("island-4")
+    lying(monkeypatch, lie)
+    _, error, _ = stopped(five(), crash)
+    assert isinstance(error, MessageError)
+    assert "island-2/provider sent a share of an output that is not the one it committed to" in str(error)
+
+
+def test_a_share_whose_hash_a_member_was_not_told_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be true, but it need not: with the others' in sight it could be chosen."""
+
+    def lie(sender: Address, receiver: Address, message: Any) -> Any:
+        if isinstance(message, mm.ReleasedPoint) and sender == provider("island-0"):
+            said = bytearray(message.commitments)
+            said[64:96] = bytes(32)
+            return structs.replace(message, commitments=bytes(said))
+        return message
+
+    few = gone_after_dealing("island-3", "island-4")
+    enough = gone_after_dealing("island-4")
+    known, _ = whole()
+    lying(monkeypatch, lie)
+    _, error, _ = stopped(five(), few)
+    assert isinstance(error, MessageError)
+    assert "2 members have shares of an output whose hash all others were told, 3 are needed" in str(error)
+    outputs, error, _ = stopped(five(), enough)
+    assert error is None
+    assert np.abs(outputs["components"] - known["components"]).max() < 1e-6
+
+
 def test_a_wrong_dealing_is_noticed_by_the_shares_beyond_the_threshold(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

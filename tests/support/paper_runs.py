@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from atoll.protocols.pca.sfpca.paper import parameters
-from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, place_of, principal
+from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, principal
 from atoll.protocols.pca.sfpca.paper.certificate import examined
 from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course, Factorisation, Method
@@ -85,7 +85,7 @@ def planned(
     given: list[Any] = [None]
     for i, part in enumerate(in_units(parts)):
         X = part * 2.0**intervals.scale
-        given.append(Own(X, sketch.centred(X, start), place=place_of(i, shape.rows)))
+        given.append(Own(X, sketch.centred(X, start), place=i))
         start += len(part)
     return plan, given
 

@@ -86,6 +86,8 @@ def _tail(start: int, length: int, slots: int) -> Values:
 class _Columns:
     """A provider's place among the columns: the first coordinates are the first provider's.
 
+    If it has fewer columns, the others are zero: a reflection does not mind.
+
     Rows are repeated all over the slots, so each provider can give a block of its own to one ciphertext,
     which is refreshed for all of them: what is their own has no other way to new levels. As many
     ciphertexts are refreshed for a row as it takes to have a block for everybody.
@@ -148,7 +150,7 @@ class _Columns:
 
 
 async def dqr(m: Slots, V: Matrix, length: int, place: int | None, use: Approximations) -> Matrix:
-    """Q, as V is given: every provider's own columns, the first provider's at least len(V).
+    """Q, as V is given: every provider's own columns; ``length`` is len(V) at least.
 
     Rows are as for ``length`` columns everywhere, zero where a provider has fewer. ``place`` is a provider's
     number, and None at the coordinator.

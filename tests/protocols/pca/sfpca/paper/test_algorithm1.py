@@ -39,7 +39,7 @@ def test_seq_finds_the_same(qr: Factorisation) -> None:
 
 
 def test_islands_that_factorise_apart_may_be_of_any_size() -> None:
-    """The largest has the first rows, wherever it stands; the first has fewer than the sketch."""
+    """The first has fewer rows than the sketch, and so nothing in some of the first coordinates."""
     parts = np.split(X, [2, 100])
     intervals = agreed_intervals(parts, 2, PAPER, "seq", "dqr")
     ran = run_clear(parts, 2, PAPER, intervals, method="seq", qr="dqr")

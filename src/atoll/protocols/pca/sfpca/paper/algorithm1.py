@@ -88,7 +88,7 @@ class Own(NamedTuple):
     means: Table | None = None
     """Where islands hold columns: what was subtracted."""
     place: int | None = None
-    """For DQR^T: the provider's place among the samples, the first one's at least rho."""
+    """The provider's number, for DQR^T."""
 
     def __repr__(self) -> str:
         return f"Own({self.table.shape[0]} x {self.table.shape[1]})"
@@ -289,11 +289,6 @@ async def _by_columns(m: Slots, factors: Factors, P: Matrix) -> Matrix:
 
 
 # ---- what a provider prepares in the clear ----
-
-
-def place_of(index: int, rows: Sequence[int]) -> int:
-    """A provider's place for DQR^T: whoever has most rows comes first."""
-    return (index - int(np.argmax(rows))) % len(rows)
 
 
 def prepared(m: Slots, plan: Plan, own: Own | None) -> Factors:

@@ -195,12 +195,12 @@ def _papers(s: Sizes, course: Course) -> dict[str, tuple[float, float, float]]:
 _WHY = {
     "2": "The same.",
     "3": "The same.",
-    "4": "Ours takes the mean off at the coordinator (Precomp) or from each row (Seq), and makes copies alike; "
-    "P is refreshed before a product where a row has no levels left, which the paper leaves out, and QR^T "
+    "4": "Ours takes the mean off at the coordinator (Precomp) or from each row (Seq), makes copies alike; P "
+    "is refreshed before a product where a row has no levels left, which the paper leaves out, and QR^T "
     "and DQR^T differ as their own forms say.",
     "5": "The sum is taken before the second product, so that Z is a product of two encrypted matrices at "
-    "the coordinator, by M1. For that Seq goes back to columns, where the paper multiplies Z_i Z_i^T; what is "
-    "added up there is refreshed once.",
+    "the coordinator, by M1. For that Seq goes back to columns, where the paper multiplies Z_i Z_i^T; what "
+    "is added up there is refreshed once.",
     "6": "As Eigen's own form says.",
     "7": "U times the sum of all islands' rows, at the coordinator: nothing is sent but refreshes.",
 }

@@ -210,8 +210,7 @@ def _own(study: Study, me: Address, shape: Shape, X: Matrix) -> algorithm1.Own:
         means = X.mean(axis=0)
         return algorithm1.Own(X - means, sketch.times(X - means, 0), means)
     index = study.who(PROVIDER).index(me)
-    place = algorithm1.place_of(index, shape.rows)
-    return algorithm1.Own(X, sketch.centred(X, sum(shape.rows[:index])), place=place)
+    return algorithm1.Own(X, sketch.centred(X, sum(shape.rows[:index])), place=index)
 
 
 def _spreading(study: Study, columns: int) -> Matrix | None:

@@ -9,12 +9,14 @@ it now stands. Forecasts of time are left out: they are of the machine.
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from msgspec import structs
 from rich.console import Console
@@ -46,6 +48,11 @@ FORESEEN = Forecast(
 
 def all_said() -> str:
     """The file's text: lines that the same studies say stand together, under the names of these."""
+    with mock.patch.dict(os.environ, ATOLL_HOME="/nowhere"):
+        return _all_said()
+
+
+def _all_said() -> str:
     studies: dict[str, list[str]] = {}
     for name, lines in _reviews():
         for line in dict.fromkeys(lines):
@@ -131,10 +138,11 @@ def _of_text(text: str) -> Iterator[str]:
 
 
 def _of_screen(review: Review) -> Iterator[str]:
-    screen = Console(file=io.StringIO(), width=160, color_system=None, legacy_windows=False)
+    screen = Console(file=io.StringIO(), width=1000, color_system=None, legacy_windows=False)
     show(review, screen)
     assert isinstance(screen.file, io.StringIO)
-    yield from (f"screen: {_undated(line).rstrip()}" for line in screen.file.getvalue().splitlines())
+    for line in screen.file.getvalue().splitlines():
+        yield re.sub(r"\s{2,}|[─━]{2,}", "  ", f"screen: {_undated(line)}").rstrip()
 
 
 def _of_page(review: Review) -> Iterator[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.runtime.nats.test_receipts import STARTS
 
+from atoll.codec import Array
 from atoll.errors import ResumeRefused, RunError
+from atoll.network import KEPT_BYTES
 from atoll.protocols.own import Own
 from atoll.runtime.journal import Journal
 from atoll.runtime.nats.network import JournalRecord
@@ -85,6 +88,20 @@ def test_a_part_of_a_record_has_tags_of_its_own_and_one_order_of_sendings() -> N
     assert record.sendings == [(A, b"x"), (B, b"y")]
 
 
+def test_what_a_part_of_a_record_promises_is_on_the_whole_records_disk() -> None:
+    """Charged in a ledger by a drawn name and forgotten, a release would be drawn and charged again."""
+    calls: list[str] = []
+
+    class Kept(MemoryRecord):
+        def sync(self) -> None:
+            calls.append("sync")
+
+    record = Kept()
+    for part in (record, record.under("session 0"), record.under("a").under("b")):
+        part.sync()
+    assert calls == ["sync"] * 3
+
+
 def test_between_machines_a_tag_is_drawn_under_once_and_nothing_after_the_end(tmp_path: Path) -> None:
     start = STARTS["hospital-0"]
     journal = Journal(tmp_path, start.journal_key, header_of(start, Own()), durable=False)
@@ -99,3 +116,27 @@ def test_between_machines_a_tag_is_drawn_under_once_and_nothing_after_the_end(tm
     state.finished = True
     with pytest.raises(ResumeRefused, match="the run is over, but its role now draws 'other'"):
         again("other", lambda: b"fourth")
+
+
+def test_what_was_found_once_is_what_a_role_that_runs_again_goes_on_with() -> None:
+    first = MemoryRecord()
+    assert np.array_equal(first.kept("point", np.array([1.0, 2.0])), [1.0, 2.0])
+    again = MemoryRecord(first.drawn, may_draw=False)
+    assert np.array_equal(again.kept("point", np.array([1.0, 2.0 + 2.0**-51])), [1.0, 2.0])
+    with pytest.raises(RunError, match="asked for twice"):
+        again.kept("point", np.array([1.0]))
+
+
+def test_the_end_of_an_iteration_is_kept_too() -> None:
+    first = MemoryRecord()
+    assert first.kept("point", None, Array | None) is None
+    assert MemoryRecord(first.drawn).kept("point", np.ones(2), Array | None) is None
+
+
+def test_what_is_too_large_for_a_record_is_found_anew() -> None:
+    large = np.zeros(KEPT_BYTES // 8)
+    record = MemoryRecord()
+    assert record.kept("all", large) is large
+    assert record.drawn == {"kept all": b""}
+    other = large + 1.0
+    assert MemoryRecord(record.drawn).kept("all", other) is other

@@ -84,14 +84,14 @@ class PCA(Islands, Model):
         minutes to hours where "fast" takes seconds, opens no spectrum, and is there to compare with.
     paper : mapping, optional
         With ``variant="paper"``, the paper's letters: ``p``, ``alpha``, ``w``, ``degree``, ``method``
-        ("precomp", "seq"), ``margin``, ``intervals``, ``tolerance``, ``seed``; without a seed
-        ``random_state`` seeds the public sketch.
+        ("precomp", "seq"), ``qr`` ("qr", "dqr"), ``xi``, ``margin``, ``intervals``, ``tolerance``,
+        ``seed``; without a seed ``random_state`` seeds the public sketch.
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is
         strict in three quarters of the rounds; it opens as many numbers more as there are Ritz values.
-        "auto" chooses: up to 128 columns by what is forecast to be faster; all but "direct" and "accurate" try once more
-        accurately where the certificate refuses.
+        "auto" chooses: up to 128 columns by what is forecast to be faster; all but "direct" and "accurate"
+        try once more accurately where the certificate refuses.
     eigen : "masked" or "encrypted"
         SF-PCA: "masked" opens Ritz values or all eigenvalues, and the total variance. "encrypted" opens
         nothing but whether the components are accurate: there are no variances, it takes seven times as many

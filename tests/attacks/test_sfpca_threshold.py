@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
-from collections import defaultdict
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 from msgspec import structs
-from tests.support.examples import Example, sfpca, sfpca_later_of_two, table
-from tests.support.lying import lying
+from tests.support.examples import sfpca_later_of_two, table
 from tests.support.taps import Tap, resumed, tapped
+from tests.support.threshold_runs import ENOUGH, NAMES, PARTIES, first, five, provider, stopped, whole
 
 import atoll
 from atoll import codec
 from atoll.codec import Decoder, Message
 from atoll.crypto import products as go
 from atoll.crypto import shamir
-from atoll.data.island import as_islands
-from atoll.errors import AtollError, MessageError, PartyLeft, RunError
-from atoll.estimators.base import parties
+from atoll.errors import MessageError, PartyLeft, RunError
 from atoll.estimators.encrypted_model import EncryptedModel
-from atoll.network import Compared
 from atoll.protocols import protocol_of
 from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.kept import Kept
@@ -32,72 +27,9 @@ from atoll.protocols.pca.sfpca.later import LaterParameters, own_share
 from atoll.protocols.pca.sfpca.messages import Finished
 from atoll.runtime.inbox import Event, Left
 from atoll.runtime.local.engine import LocalEngine
-from atoll.runtime.local.faults import Faults
 from atoll.runtime.replay import replay
 from atoll.secret_matrices import messages as mm
-from atoll.secret_matrices import threshold
 from atoll.study.address import Address
-
-PARTIES, ENOUGH = 5, 3
-NAMES = [f"island-{i}" for i in range(PARTIES)]
-
-
-def five(**parameters: Any) -> Example:
-    """Five islands, three of which are enough."""
-    islands = as_islands(np.array_split(table(), PARTIES))
-    study = sfpca(bounds=64.0, threshold=ENOUGH, **parameters).study
-    roles = parties(islands, "provider", "coordinator", "consumer")
-    return Example(structs.replace(study, parties=roles), islands)
-
-
-def provider(name: str) -> Address:
-    return Address(name, "provider")
-
-
-class Shares(Tap):
-    """Everything that a role ever sent as its share of something, by what it is a share of."""
-
-    def __init__(self, example: Example) -> None:
-        super().__init__()
-        self.decoder = Decoder[Message](protocol_of("sfpca").all_messages(example.study))
-        self.shares: dict[tuple[Any, ...], set[bytes]] = defaultdict(set)
-
-    def sent(self, sender: Address, receiver: Address, data: bytes) -> None:
-        super().sent(sender, receiver, data)
-        message: Any = self.decoder.decode(bytes(data))
-        kind = type(message)
-        if kind in (mm.MaskedShare, mm.OpenedShare):
-            self.shares[kind, sender, message.step].add(bytes(data))
-        elif kind is mm.ReleasedPoint:
-            self.shares[kind, sender, message.which].add(bytes(data))
-        elif kind is mm.DealtShare:  # one for each receiver
-            self.shares[kind, sender, message.step, receiver].add(bytes(data))
-
-
-def stopped(example: Example, crash: dict[str, int]) -> tuple[Any, AtollError | None, Shares]:
-    """What the consumer has, or the error."""
-    tap = Shares(example)
-    engine = LocalEngine(faults=Faults(crash={f"{name}/provider": at for name, at in crash.items()}))
-    try:
-        outcome = engine.run(protocol_of("sfpca"), example.study, example.own, observer=tap)
-    except AtollError as error:
-        return None, error, tap
-    return outcome.learned[Address("consumer", "consumer")].outputs, None, tap
-
-
-@cache
-def whole() -> tuple[Any, Shares]:
-    outputs, error, tap = stopped(five(), {})
-    assert error is None
-    return outputs, tap
-
-
-def first(kind: type[Message], name: str) -> int:
-    """Which of a provider's messages, counted from 1, is its first of a kind."""
-    _, tap = whole()
-    kinds = [type(tap.decoder.decode(data)) for _, data in tap.outboxes[provider(name)]]
-    return kinds.index(kind) + 1
-
 
 # ---- stops ----
 
@@ -247,69 +179,6 @@ def test_the_coordinator_stays_until_nobody_waits_any_more() -> None:
         with pytest.raises(RunError, match="ends before Finished"):
             resumed(example, tap, me, Own(), inbox)
         resumed(example, tap, me, Own(), [*inbox, Left(waiting)])
-
-
-# ---- lies ----
-
-
-def other_number(message: Any) -> Any:
-    values = shamir.numbers_from_bytes(message.body, len(message.body) // shamir.SHARE_BYTES)
-    values[0] = (values[0] + 1) % shamir.PRIME
-    return structs.replace(message, body=memoryview(shamir.numbers_to_bytes(values)))
-
-
-def lied(monkeypatch: pytest.MonkeyPatch, kind: type[Message], liar: str, to: str | None, change: Any) -> Any:
-    def lie(sender: Address, receiver: Address, message: Message) -> Message:
-        mine = isinstance(message, kind) and sender == provider(liar) and to in (None, receiver.party)
-        return change(message) if mine else message
-
-    lying(monkeypatch, lie)
-    return stopped(five(), {})[1]
-
-
-def test_a_share_that_was_not_committed_to_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    error = lied(monkeypatch, mm.ReleasedPoint, "island-2", "consumer", other_number)
-    assert isinstance(error, MessageError)
-    assert "island-2/provider sent a share of an output that is not the one it committed to" in str(error)
-
-
-def test_a_share_with_a_commitment_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the sender says of its own hash does not count: the others were told another."""
-
-    def fitting(message: Any) -> Any:
-        changed = other_number(message)
-        values = shamir.numbers_from_bytes(changed.body, message.rows * message.cols)
-        own = threshold._commitment(message.which, message.point, message.nonce, values)
-        hashes = bytearray(message.commitments)
-        hashes[32 * (message.point - 1) : 32 * message.point] = own
-        return structs.replace(changed, commitments=bytes(hashes))
-
-    error = lied(monkeypatch, mm.ReleasedPoint, "island-2", "consumer", fitting)
-    assert isinstance(error, MessageError)
-    assert "that is not the one it committed to" in str(error)
-
-
-def test_a_wrong_dealing_is_noticed_by_the_shares_beyond_the_threshold(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    error = lied(monkeypatch, mm.DealtShare, "island-2", "island-4", other_number)
-    assert isinstance(error, MessageError)
-    assert "do not belong together" in str(error)
-
-
-def test_hashes_that_differ_from_member_to_member_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A liar that told one member another hash, to say later that its other share was the true one."""
-
-    def other_note(message: Any) -> Any:
-        due = message.topic.startswith("the shares dealt")
-        return structs.replace(message, note=hashlib.sha256(message.note).digest() * 2) if due else message
-
-    error = lied(monkeypatch, Compared, "island-0", "island-3", other_note)
-    assert isinstance(error, MessageError)
-    assert (
-        "island-0/provider sent a share of an output that is not the one it committed to, as island-3"
-        in str(error)
-    )
 
 
 # ---- who works together ----

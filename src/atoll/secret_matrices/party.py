@@ -97,5 +97,5 @@ class RoleMachine(LocalMachine):
 
     async def released(self, x: Shared, receivers: frozenset[str]) -> Floats | None:
         if x.dealt is not None:
-            return await threshold_.release(self, x, receivers)
+            return await threshold_.release(self, x.dealt, receivers)
         return await release(self, x, receivers)

@@ -15,10 +15,11 @@ value at zero is a number of the output: the sum of one of every provider's.
 2. Commit. Members tell each other a hash of their shares. Who has left by now is missed no more, as long as
    t have committed.
 3. Release. Everybody sends a receiver its share, which opens the hash, and the hashes that it was told. The
-   receiver takes t or more, which then must lie on one polynomial. A share that is not the one committed to
-   is noticed. A provider that lied when it dealt or committed is noticed where more than t shares arrive;
-   where exactly t do, unless its lie was made for these t: then numbers come out wrong by what it chose, as
-   if it had invented rows.
+   receiver takes t or more, which then must lie on one polynomial. It takes a member's share at the member's
+   own place only, and only one whose hash all others who send one were told: otherwise a member could choose
+   its share when it has seen the others', in the place of one that committed to none. A provider that lied
+   when it dealt or committed is noticed where more than t shares arrive; where exactly t do, unless its lie
+   was made for these t: then numbers come out wrong by what it chose, as if it had invented rows.
 4. For products of a later step (:func:`summands`), the members who take part make integer shares of the
    same numbers, and nobody opens them. The later step's study names these members, and they have approved
    it: nobody can tell two of them different sets.
@@ -31,6 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hmac import compare_digest
 from math import prod
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -40,7 +42,7 @@ from atoll.crypto import products as go
 from atoll.crypto import shamir
 from atoll.crypto.shamir import Numbers
 from atoll.errors import MessageError, PartyLeft
-from atoll.network import Network
+from atoll.network import Network, Record
 from atoll.secret_matrices.local import LocalMachine
 from atoll.secret_matrices.machine import Floats, Shared
 from atoll.secret_matrices.messages import DealtShare, MaskedPoint, PairSeed, ReleasedPoint
@@ -49,6 +51,33 @@ from atoll.study.address import Address
 
 _WIDEST = 64
 """Bits before the point that no released number has: wrong shares give numbers all over the field."""
+_HASH = 32
+_UNHEARD = bytes(_HASH)
+_NONE = b"\xff" * _HASH
+"""In place of a hash: of a member that was not heard, and of one that said that it has no share."""
+
+
+class Dealing(Protocol):
+    """What dealing needs of a role's machine, of whichever kind."""
+
+    net: Network
+    record: Record
+    session: bytes
+    coordinator: Address
+    providers: tuple[Address, ...]
+    guests: tuple[Address, ...]
+    me: str
+
+    def next_step(self) -> int:
+        """The number of a message, the same for all roles."""
+
+
+class Part(NamedTuple):
+    """A provider's summands of one matrix of outputs, integers / 2^fraction; None at the coordinator."""
+
+    shape: tuple[int, int]
+    fraction: int
+    numbers: Numbers | None
 
 
 @dataclass(frozen=True)
@@ -56,20 +85,24 @@ class Held:
     """What one role has of a dealt matrix; never printed."""
 
     threshold: int
+    places: tuple[int, ...]
+    """Of the machine's providers, in their order: where their shares lie, from 1."""
     point: int
-    """The member's place, from 1; 0 for a role that is no member."""
+    """The member's own place; 0 for a role that is no member."""
     values: Numbers | None
     """Its shares, row by row; None for a role that has none."""
+    shape: tuple[int, int]
+    fraction: int
     which: bytes = b""
     """The deal, and the matrix in it."""
     nonce: bytes = b""
     commitments: tuple[bytes, ...] = ()
-    """Of all members, by point; empty where a member was not heard."""
+    """What all members told of their shares, by place."""
 
     def __repr__(self) -> str:
         return f"Held(point {self.point}, {self.threshold} are enough)"
 
-    def message(self, x: Shared) -> ReleasedPoint | None:
+    def message(self) -> ReleasedPoint | None:
         """What it sends to a receiver: the same whenever, and to whom, it is sent; None if it is no member.
 
         A member without a share says so, by a message without numbers: nobody waits for it in vain.
@@ -77,9 +110,9 @@ class Held:
         if not self.point:
             return None
         body = b"" if self.values is None else shamir.numbers_to_bytes(self.values)
-        commitments = b"".join(one or bytes(32) for one in self.commitments)
+        commitments = b"".join(self.commitments)
         return ReleasedPoint(
-            self.which, self.point, *x.shape, x.fraction, self.nonce, commitments, memoryview(body)
+            self.which, self.point, *self.shape, self.fraction, self.nonce, commitments, memoryview(body)
         )
 
 
@@ -92,27 +125,38 @@ async def deal(machine: LocalMachine, matrices: Sequence[Shared], threshold: int
         check_masked(x)
     # What is dealt can be opened without us: everything that it was made from is compared first.
     await machine.check(last=True)
-    step, own = machine.next_step(), [await machine.own_part(x) for x in matrices]
-    parts = [go.to_ints(words).ravel() for words in own if words is not None]
-    if not parts:  # the coordinator, who has no share
-        return [replace(x, dealt=Held(threshold, 0, None)) for x in matrices]
+    parts = []
+    for x in matrices:
+        own = await machine.own_part(x)
+        numbers = None if own is None else go.to_ints(own).ravel()
+        parts.append(Part(x.shape, x.fraction, numbers))
+    held = await dealt(machine, parts, threshold)
+    return [replace(x, dealt=one) for x, one in zip(matrices, held, strict=True)]
+
+
+async def dealt(machine: Dealing, parts: Sequence[Part], threshold: int) -> list[Held]:
+    """What this role has of matrices whose summands everybody dealt; the coordinator has no share."""
+    step, places = machine.next_step(), tuple(range(1, len(machine.providers) + 1))
+    mine = [part.numbers for part in parts if part.numbers is not None]
+    if not mine:
+        return [Held(threshold, places, 0, None, part.shape, part.fraction) for part in parts]
     seed = machine.record(f"deal {step}", randomness.fresh_seed)
-    point, sums = await _exchange(machine, step, np.concatenate(parts), threshold, seed)
+    point, sums = await _exchange(machine, step, np.concatenate(mine), threshold, seed)
     held: list[Held] = []
-    for i, x in enumerate(matrices):
-        which = hashlib.sha256(encode((machine.session, step, i, x.shape, x.fraction))).digest()
-        size, start = prod(x.shape), sum(len(part) for part in parts[:i])
+    start = 0
+    for i, part in enumerate(parts):
+        which = hashlib.sha256(encode((machine.session, step, i, part.shape, part.fraction))).digest()
+        size = prod(part.shape)
         values = None if sums is None else sums[start : start + size]
-        held.append(Held(threshold, point, values, which, randomness.derive(seed, "nonce", i)))
+        start += size
+        nonce = randomness.derive(seed, "nonce", i)
+        held.append(Held(threshold, places, point, values, part.shape, part.fraction, which, nonce))
     told = await _commit(machine, step, held)
-    return [
-        replace(x, dealt=replace(one, commitments=commitments))
-        for x, one, commitments in zip(matrices, held, told, strict=True)
-    ]
+    return [replace(one, commitments=commitments) for one, commitments in zip(held, told, strict=True)]
 
 
 async def _exchange(
-    machine: LocalMachine, step: int, values: Numbers, threshold: int, seed: bytes
+    machine: Dealing, step: int, values: Numbers, threshold: int, seed: bytes
 ) -> tuple[int, Numbers | None]:
     """This member's point, and its shares of the sums of all numbers; None if somebody's never came."""
     members = machine.providers
@@ -129,16 +173,17 @@ async def _exchange(
     return point, None if absent else total % shamir.PRIME
 
 
-async def _commit(machine: LocalMachine, step: int, held: Sequence[Held]) -> list[tuple[bytes, ...]]:
+async def _commit(machine: Dealing, step: int, held: Sequence[Held]) -> list[tuple[bytes, ...]]:
     """Everybody's hashes of what it holds, matrix by matrix."""
     own = b"".join(_commitment(one.which, one.point, one.nonce, one.values) for one in held)
     absent: set[Address] = set()
     topic = f"the shares dealt at step {step}"
     told = await machine.net.agree(topic, machine.session, machine.providers, own, absent=absent)
     for member, note in told.items():
-        if len(note) not in (0, 32 * len(held)):
+        if len(note) != _HASH * len(held):
             raise MessageError(f"{member} sent {len(note)} bytes of hashes of its shares")
-    staying = [member for member, note in told.items() if note]
+    hashes = [_hashes(told.get(member, _UNHEARD * len(held))) for member in machine.providers]
+    staying = [one for one in hashes if _UNHEARD not in one and _NONE not in one]
     threshold = held[0].threshold
     if len(staying) < threshold:
         words = (
@@ -146,13 +191,16 @@ async def _commit(machine: LocalMachine, step: int, held: Sequence[Held]) -> lis
             f"{threshold} are needed: others left while shares were dealt"
         )
         raise _left(words, "no output was sent; start a new run", absent)
-    notes = [told.get(member, b"") for member in machine.providers]
-    return [tuple(note[32 * i : 32 * i + 32] for note in notes) for i in range(len(held))]
+    return [tuple(of_member) for of_member in zip(*hashes, strict=True)]
+
+
+def _hashes(note: bytes) -> list[bytes]:
+    return [note[start : start + _HASH] for start in range(0, len(note), _HASH)]
 
 
 def _commitment(which: bytes, point: int, nonce: bytes, values: Numbers | None) -> bytes:
     if values is None:
-        return b""
+        return _NONE
     body = shamir.numbers_to_bytes(values)
     return hashlib.sha256(encode(("atoll/dealt/v1", which, point, nonce)) + body).digest()
 
@@ -160,30 +208,31 @@ def _commitment(which: bytes, point: int, nonce: bytes, values: Numbers | None) 
 # ---- releasing ----
 
 
-async def release(machine: LocalMachine, x: Shared, receivers: frozenset[str]) -> Floats | None:
+async def release(machine: Dealing, held: Held, receivers: frozenset[str]) -> Floats | None:
     """Every member sends its share to every receiver, who needs a threshold of them."""
-    held: Held = x.dealt
-    own = held.message(x)
+    own = held.message()
     if own is not None:
         for address in (machine.coordinator, *machine.providers, *machine.guests):
             if str(address) in receivers and address != machine.net.me:
                 await machine.net.send(address, own)
     if machine.me not in receivers:
         return None
-    others = [a for a in machine.providers if a != machine.net.me]
-    return await collected(machine.net, others, held.threshold, own)
+    places = dict(zip(machine.providers, held.places, strict=True))
+    return await collected(machine.net, places, held.threshold, own)
 
 
 async def collected(
-    net: Network, members: Sequence[Address], threshold: int, own: ReleasedPoint | None = None
+    net: Network, places: Mapping[Address, int], threshold: int, own: ReleasedPoint | None = None
 ) -> Floats:
-    """An output from the shares of those members who are still there."""
+    """An output from the shares of those members who are still there; ``places``: of all of them."""
     absent: set[Address] = set()
-    arrived = await net.gather(ReleasedPoint, members, absent=absent)
-    messages = {str(address): message for address, message in arrived.items()}
-    if own is not None:
-        messages[str(net.me)] = own
-    messages = {name: message for name, message in messages.items() if message.body}
+    others = [member for member in places if member != net.me]
+    arrived = await net.gather(ReleasedPoint, others, absent=absent)
+    messages = dict(arrived) if own is None else arrived | {net.me: own}
+    for member, message in messages.items():
+        if message.point != places[member]:
+            raise MessageError(f"{member} sent a share for place {message.point}, not for its own")
+    messages = {member: message for member, message in messages.items() if message.body}
     if len(messages) < threshold:
         raise _left(
             f"{len(messages)} shares of an output came, {threshold} are needed",
@@ -193,15 +242,22 @@ async def collected(
     return await net.compute(_opened, messages, threshold)
 
 
+def places_of(members: Sequence[Address]) -> dict[Address, int]:
+    """Where the shares of all members of a deal lie."""
+    return {member: place for place, member in enumerate(members, 1)}
+
+
 def _left(words: str, hint: str, absent: set[Address]) -> PartyLeft:
     error = PartyLeft(words, hint=hint)
     error.missing = tuple(sorted(address.party for address in absent))
     return error
 
 
-def _opened(messages: Mapping[str, ReleasedPoint], threshold: int) -> Floats:
+def _opened(messages: Mapping[Address, ReleasedPoint], threshold: int) -> Floats:
     first = next(iter(messages.values()))
     shape, shares = (first.rows, first.cols), {}
+    if min(shape) < 1:
+        raise MessageError(f"{next(iter(messages))} sent a share of nothing")
     for sender, message in messages.items():
         if (message.which, message.rows, message.cols, message.fraction) != (
             first.which,
@@ -210,10 +266,14 @@ def _opened(messages: Mapping[str, ReleasedPoint], threshold: int) -> Floats:
         ):
             raise MessageError(f"{sender} sent a share of another output")
         values = shamir.numbers_from_bytes(message.body, prod(shape))
-        _check_committed(sender, message, values, messages)
-        shares[message.point] = values
-    if len(shares) != len(messages):
-        raise MessageError("two members sent the share of one place")
+        if _was_committed_to(sender, message, values, messages):
+            shares[message.point] = values
+    if len(shares) < threshold:
+        raise MessageError(
+            f"{len(shares)} members have shares of an output whose hash all others were told, {threshold} "
+            "are needed",
+            hint="no output was made; ask the members whom they have not heard, and why",
+        )
     numbers = shamir.joined(shares, threshold)
     if max((abs(value) for value in numbers), default=0) >> (first.fraction + _WIDEST):
         raise MessageError("shares of an output do not belong together: one of them is wrong")
@@ -221,19 +281,22 @@ def _opened(messages: Mapping[str, ReleasedPoint], threshold: int) -> Floats:
     return floats(go.from_ints(numbers.reshape(shape), words), first.fraction)
 
 
-def _check_committed(
-    sender: str, message: ReleasedPoint, values: Numbers, messages: Mapping[str, ReleasedPoint]
-) -> None:
-    """A share must be the one that its sender committed to, as every other sender was told."""
+def _was_committed_to(
+    sender: Address, message: ReleasedPoint, values: Numbers, messages: Mapping[Address, ReleasedPoint]
+) -> bool:
+    """Whether all who send a share were told its hash; one who was told another one ends the run."""
     own = _commitment(message.which, message.point, message.nonce, values)
-    place = slice(32 * (message.point - 1), 32 * message.point)
+    place, heard = slice(_HASH * (message.point - 1), _HASH * message.point), True
     for teller, told in messages.items():
         said = bytes(told.commitments[place])
-        if said != bytes(32) and not compare_digest(said, own):
+        if compare_digest(said, _UNHEARD):
+            heard = False
+        elif not compare_digest(said, own):
             raise MessageError(
                 f"{sender} sent a share of an output that is not the one it committed to, as {teller} says",
                 hint="no output was made of it; ask them why",
             )
+    return heard
 
 
 # ---- products with what was dealt ----

@@ -142,7 +142,8 @@ async def _steps(
 ) -> Learned:
     range_ = Range(kept.exponent, np.array(kept.centre))
     public = Public(kept.columns, kept.named, rows, range_, kept.components.shape[0])
-    found = restored(kept, machine.all_providers)
+    points = study.read_parameters(LaterParameters).points or ()
+    found = restored(kept, machine.all_providers, points)
     known: Outputs = {}
     if study.receivers("components"):
         known |= (await release_model(study, machine, public, found))[0]
@@ -208,8 +209,11 @@ def checked_rows(island: Island, kept: Kept) -> Chosen:
     return table
 
 
-def restored(kept: Kept, providers: frozenset[str]) -> Found:
-    """Components and offset as the machine knows them; of the rest of a run nothing is needed."""
+def restored(kept: Kept, providers: frozenset[str], points: tuple[int, ...] = ()) -> Found:
+    """Components and offset as the machine knows them; of the rest of a run nothing is needed.
+
+    ``points``: the places of the providers' shares, where a threshold of all is enough.
+    """
 
     def shared(i: int, words: Any, fraction: int, bits: int) -> Shared:
         share = np.array(words)
@@ -218,7 +222,8 @@ def restored(kept: Kept, providers: frozenset[str]) -> Found:
         shape, values = share.shape[:2], None
         if kept.point:
             values = shamir.numbers_from_bytes(share.tobytes(), shape[0] * shape[1])
-        held = Held(kept.threshold, kept.point, values, kept.which[i], kept.nonces[i], kept.commitments[i])
+        of_deal = (kept.which[i], kept.nonces[i], kept.commitments[i])
+        held = Held(kept.threshold, points, kept.point, values, (shape[0], shape[1]), fraction, *of_deal)
         return Shared(shape, fraction, bits, np.zeros((*shape, 1), np.uint64), providers, dealt=held)
 
     return Found(

@@ -237,7 +237,7 @@ async def _collected(net: Network, study: Study, enough: int | None) -> Floats:
     """An output from the providers' shares: from all, or from as many as are enough."""
     if enough is None:
         return await openings.collected(net, study.who(PROVIDER))
-    return await threshold.collected(net, study.who(PROVIDER), enough)
+    return await threshold.collected(net, threshold.places_of(study.who(PROVIDER)), enough)
 
 
 # ---- what the roles share ----

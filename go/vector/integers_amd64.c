@@ -6,6 +6,7 @@
 #include "integers.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 #define TARGET "avx512f,avx512bw,avx512ifma,avx512vbmi"
 #define KERNEL __attribute__((target(TARGET)))
@@ -336,6 +337,8 @@ KERNEL void atoll_integers_backward(const integers_plan *t, uint64_t *p) {
 KERNEL void atoll_integers_forward_short(const integers_plan *t, uint64_t *p, int used) {
   int size = t->n;
   while (size >= 64 && size / 2 >= used) size /= 2;
+  if (size > LEAF) size = t->n;
+  memset(p + used, 0, (size_t)(size - used) * sizeof *p);
   if (size > LEAF) {
     forward(t, p, 0);
     return;

@@ -31,7 +31,7 @@ void atoll_backward(const plan *t, uint64_t *p);
 /* Residues to balanced doubles, in place. */
 void atoll_balance(const plan *t, uint64_t *p, int count);
 
-/* Forward, in place, of residues that are zero from `used` on; balanced doubles out. */
+/* Forward, in place, of residues, zero from `used` on whatever is there; balanced doubles out. */
 void atoll_forward_short(const plan *t, uint64_t *p, int used);
 
 /* out = x y, sum += x y, sum -= x y: residues x, a factor y of balanced doubles. */

@@ -309,6 +309,8 @@ KERNEL void atoll_forward_short(const plan *t, uint64_t *p, int used) {
   double *d = (double *)p;
   int size = t->n;
   while (size >= 32 && size / 2 >= used) size /= 2;
+  if (size > LEAF) size = t->n;
+  memset(p + used, 0, (size_t)(size - used) * sizeof *p);
   if (size > LEAF) {
     forward(t, p, 0);
     return;

@@ -146,13 +146,16 @@ def test_no_seed_of_a_pairs_encryption_serves_twice(monkeypatch: pytest.MonkeyPa
     """Two ciphertexts with one random factor show the quotient of what they hide."""
     seeds: list[bytes] = []
     gilboa = supplies.paillier.gilboa
+
+    def noted(real: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            seeds.append(arguments[-1])
+            return real(*arguments)
+
+        return call
+
     for name in ("encrypted", "times_plus"):
-
-        def noted(*args: Any, real: Any = getattr(gilboa, name)) -> bytes:
-            seeds.append(args[-1])
-            return real(*args)  # type: ignore[no-any-return]
-
-        monkeypatch.setattr(gilboa, name, noted)
+        monkeypatch.setattr(gilboa, name, noted(getattr(gilboa, name)))
 
     async def take(machine, which):  # type: ignore[no-untyped-def]
         for _ in range(2):

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"atoll/core/fault"
@@ -53,6 +54,16 @@ func TestMessagesOfASeedArePinned(t *testing.T) {
 	}
 }
 
+// keyShare is what a member sends for a reference.
+func keyShare(t *testing.T, width int, reference, member byte) []byte {
+	t.Helper()
+	facts := Facts{Kind: uint64(kindKeyShare), Set: testCollective, Width: uint64(width)}
+	share := messageFor(t, facts)
+	facts.Kind = uint64(kindSecretShare)
+	must(t, KeyShare(testCollective, width, seedOf(reference), seedOf('k', member), messageFor(t, facts), share, true))
+	return share
+}
+
 // reader is somebody who takes a message, and the bytes of its header that mean nothing to it.
 type reader struct {
 	name    string
@@ -71,14 +82,7 @@ func TestHeadersAreReadToTheLastByte(t *testing.T) {
 	g := newGroup(t, testCollective, 2, 2)
 	sealed := encrypt(t, g.public, values, 1)
 	parts := [][]byte{g.share(t, 0, sealed), g.share(t, 1, sealed)}
-	var keyShares [][]byte
-	for i := range 2 {
-		facts := Facts{Kind: uint64(kindKeyShare), Set: testCollective, Width: 2}
-		share := messageFor(t, facts)
-		facts.Kind = uint64(kindSecretShare)
-		must(t, KeyShare(testCollective, 2, seedOf('r'), seedOf('k', byte(i)), messageFor(t, facts), share, true))
-		keyShares = append(keyShares, share)
-	}
+	keyShares := [][]byte{keyShare(t, 2, 'r', 0), keyShare(t, 2, 'r', 1)}
 	facts := Facts{Kind: uint64(kindPublicKey), Set: testCollective, Width: 2, Count: 2}
 	digest := sha256.Sum256(sealed)
 	shareRoom := make([]byte, len(parts[0]))
@@ -103,34 +107,32 @@ func TestHeadersAreReadToTheLastByte(t *testing.T) {
 		{"a secret key", secret, func(m []byte) error { _, err := OpenSecret(m, true); return err }, append(id, 2, 3)},
 	}
 	for _, r := range readers {
-		must(t, r.take(bytes.Clone(r.message)))
-		for at := range headerSize {
-			if bytes.IndexByte(bytesOfInts(r.free), byte(at)) >= 0 {
-				continue
-			}
-			for _, flip := range []byte{1, 2, 0x80, 0xff} {
-				changed := bytes.Clone(r.message)
-				changed[at] ^= flip
-				if at < headerSize-4 {
-					binary.LittleEndian.PutUint32(changed[32:], checksum(changed))
-				}
-				if r.take(changed) == nil {
-					t.Errorf("%s: byte %d of its header may be anything (%x)", r.name, at, flip)
-				}
-			}
-		}
-		if r.take(r.message[:len(r.message)-1]) == nil || r.take(append(bytes.Clone(r.message), 0)) == nil {
-			t.Errorf("%s of another length was read", r.name)
-		}
+		r.check(t)
 	}
 }
 
-func bytesOfInts(list []int) []byte {
-	out := make([]byte, len(list))
-	for i, value := range list {
-		out[i] = byte(value)
+// check alters every byte that means something.
+func (r reader) check(t *testing.T) {
+	t.Helper()
+	must(t, r.take(bytes.Clone(r.message)))
+	for at := range headerSize {
+		if slices.Contains(r.free, at) {
+			continue
+		}
+		for _, flip := range []byte{1, 2, 0x80, 0xff} {
+			changed := bytes.Clone(r.message)
+			changed[at] ^= flip
+			if at < headerSize-4 {
+				binary.LittleEndian.PutUint32(changed[32:], checksum(changed))
+			}
+			if r.take(changed) == nil {
+				t.Errorf("%s: byte %d of its header may be anything (%x)", r.name, at, flip)
+			}
+		}
 	}
-	return out
+	if r.take(r.message[:len(r.message)-1]) == nil || r.take(append(bytes.Clone(r.message), 0)) == nil {
+		t.Errorf("%s of another length was read", r.name)
+	}
 }
 
 // A residue at or above its modulus is another name of a smaller one: two messages would be one key.
@@ -159,14 +161,7 @@ func TestResiduesOfKeysAreBelowTheirModuli(t *testing.T) {
 }
 
 func TestSharesOfTwoKeysAreNotAddedUp(t *testing.T) {
-	var shares [][]byte
-	for i, reference := range []byte("rr2") {
-		facts := Facts{Kind: uint64(kindKeyShare), Set: testCollective, Width: 1}
-		share := messageFor(t, facts)
-		facts.Kind = uint64(kindSecretShare)
-		must(t, KeyShare(testCollective, 1, seedOf(reference), seedOf('k', byte(i)), messageFor(t, facts), share, true))
-		shares = append(shares, share)
-	}
+	shares := [][]byte{keyShare(t, 1, 'r', 0), keyShare(t, 1, 'r', 1), keyShare(t, 1, '2', 2)}
 	out := messageFor(t, Facts{Kind: uint64(kindPublicKey), Set: testCollective, Width: 1, Count: 2})
 	must(t, Aggregate(shares[:2], out, true))
 	for _, list := range [][][]byte{{shares[0], shares[2]}, {shares[2], shares[0]}} {

@@ -38,6 +38,16 @@ def test_the_model_is_that_of_the_pooled_table() -> None:
     assert pca.certificate_["bound"] < 0.01
 
 
+@pytest.mark.parametrize("release", ["components", "scores"])
+def test_providers_that_verify_find_the_same(release: str) -> None:
+    found, due = fitted(release=release, paper={"verify": True}), fitted(release=release)
+    if release == "components":
+        np.testing.assert_allclose(np.abs(found.components_), np.abs(due.components_), atol=1e-3)
+    else:
+        scores = [np.abs(np.vstack(list(one.scores_.values()))) for one in (found, due)]
+        np.testing.assert_allclose(*scores, atol=0.05)
+
+
 def test_scores_reach_their_owners_without_components() -> None:
     pca = fitted(release="scores")
     assert not hasattr(pca, "components_")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import pickle
 import struct
 from typing import Any
@@ -146,6 +147,19 @@ def test_a_message_shows_its_kind_never_its_content() -> None:
     assert repr(Note(12345)) == "<Note>"
 
 
+def test_no_message_is_above_two_gibibytes_unless_somebody_says_so() -> None:
+    assert codec.MAX_MESSAGE_BYTES == 2_147_483_648
+    for function in (codec.encode, codec.encoded, codec.Decoder.__init__, codec.decode):
+        assert inspect.signature(function).parameters["limit"].default == 2_147_483_648
+
+
+@pytest.mark.parametrize("depth", [3_000, 100_000])
+def test_what_is_nested_too_deeply_is_malformed(depth: int) -> None:
+    """An error of Python's own would end whoever reads, not the message."""
+    with pytest.raises(MessageError, match="malformed message"):
+        codec.decode(b"\x91" * depth + b"\x01")
+
+
 def test_a_boolean_is_zero_or_one() -> None:
     honest = codec.encode(Table(np.array([True, False, True]), ()))
     assert honest.count(b"\x01\x00\x01") == 1
@@ -189,8 +203,15 @@ def test_a_header_and_its_buffer_are_the_bytes_of_the_message(size: int) -> None
 
 
 def test_a_buffer_that_its_sender_may_still_write_to_is_copied() -> None:
-    for owner in (bytearray(1 << 17), np.zeros(1 << 17, np.uint8)):
-        sent = codec.encoded(Bulk(1, memoryview(owner).toreadonly()))
+    whole = np.zeros(1 << 17, np.uint8)
+    part = whole[:]  # cannot be written to itself, and shows what can
+    part.flags.writeable = False
+    for owner, shown in (
+        (own := bytearray(1 << 17), memoryview(own).toreadonly()),
+        (row := np.zeros(1 << 17, np.uint8), memoryview(row).toreadonly()),
+        (whole, part.data),
+    ):
+        sent = codec.encoded(Bulk(1, shown))
         owner[0] = 1
         assert codec.Decoder[codec.Message]([Bulk]).decode(sent.whole()).body[0] == 0  # type: ignore[attr-defined]
 
@@ -202,6 +223,18 @@ def test_a_buffer_of_another_length_than_its_header_says_is_refused() -> None:
             codec.Decoder[codec.Message]([Bulk]).of(wrong)
     with pytest.raises(MessageError, match="malformed message"):
         codec.Decoder[codec.Message]([Note]).of(sent)
+
+
+def test_limits_are_of_a_header_and_its_buffer_together() -> None:
+    message = Bulk(1, frozen(1 << 17))
+    sent = codec.encoded(message)
+    assert codec.encoded(message, limit=sent.size).whole() == sent.whole()
+    assert codec.Decoder[Any]([Bulk], limit=sent.size).of(sent) is not None
+    for limit in (sent.size - 1, len(sent.body) + 1, len(sent.body), len(sent.body) - 1, 1 << 16):
+        with pytest.raises(MessageError, match="over the limit"):
+            codec.encoded(message, limit=limit)
+        with pytest.raises(MessageError):
+            codec.Decoder[Any]([Bulk], limit=limit).of(sent)
 
 
 class Sealed(codec.Message, frozen=True):

@@ -53,8 +53,17 @@ def test_a_doubles_precision_survives_squares_of_1e9_beside_1e_minus_6_at_a_mill
 
 @pytest.mark.parametrize("value", [LIMIT, -LIMIT, 1e300, np.inf, -np.inf, np.nan])
 def test_overflow_is_an_error(value: float) -> None:
-    with pytest.raises(RangeOverflow, match="entry 1 is outside"):
+    with pytest.raises(RangeOverflow, match="entry 1 is outside") as caught:
         fp.encode([0.0, value])
+    assert caught.value.entry == 1
+
+
+def test_a_bit_stays_free_of_what_contributors_may_add() -> None:
+    """Of 192 bits, 100 stand after the point and one is the sign: 2^91 would just not fit, and each value may
+    be rounded up by a unit."""
+    assert fp.bound(1) == 2.0**90
+    assert fp.bound(2) == 2.0**89
+    assert fp.bound(3) == 2.0**90 / 3
 
 
 def test_contributors_share_the_range() -> None:

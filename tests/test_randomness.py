@@ -39,6 +39,26 @@ def test_fresh_seeds_differ() -> None:
     assert len({randomness.fresh_seed() for _ in range(100)}) == 100
 
 
+def test_a_seed_is_32_bytes_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it gave them: of 256 bits, none is made from the others."""
+    given = [bytes(range(32)), bytes(range(100, 132))]
+    drawn = iter(given)
+    monkeypatch.setattr(randomness.secrets, "token_bytes", lambda n: next(drawn)[:n])
+    assert [randomness.fresh_seed(), randomness.fresh_seed()] == given
+
+
+def test_an_integer_below_a_bound_is_any_of_them_and_never_the_bound() -> None:
+    assert {randomness.fresh_below(3) for _ in range(200)} == {0, 1, 2}
+    assert {randomness.fresh_below(1) for _ in range(20)} == {0}
+
+
+def test_public_draws_can_be_drawn_again_by_everybody() -> None:
+    for seed in (7, [1, 2, 3]):
+        numbers = randomness.public(seed).integers(0, 2**63, 4).tolist()
+        assert randomness.public(seed).integers(0, 2**63, 4).tolist() == numbers
+    assert randomness.public(7).random() == 0.625095466604667  # NumPy keeps its streams
+
+
 def test_only_one_module_asks_the_operating_system_or_has_numpys_generators() -> None:
     source = pathlib.Path(atoll.__file__).parent
     for path in source.rglob("*.py"):

@@ -58,7 +58,7 @@ there are would show in the last bit of a product."""
 
 
 def spans(count: int, largest: int) -> list[slice]:
-    """Slices that cover ``range(count)``: none above ``largest``, and at least one for every core."""
+    """Slices that cover ``range(count)``: none above ``largest``, or above one core's equal part."""
     step = max(1, min(largest, -(-count // cores())))
     return [slice(start, start + step) for start in range(0, count, step)]
 

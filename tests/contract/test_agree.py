@@ -71,6 +71,31 @@ def test_members_that_were_told_the_same_get_everybodys_note(run: Run) -> None:
     found = run(dict.fromkeys("abc", "keys"), dict.fromkeys("abc", b"one digest"))
     everybody = {Address(name, "member"): name.encode() for name in "abc"}
     assert found == {"a": everybody, "b": everybody, "c": everybody}
+    # Coins are made of all notes: everybody has them in the order of the group.
+    assert [list(notes) for notes in found.values()] == [list(everybody)] * 3
+
+
+def test_a_digest_is_compared_to_its_last_byte() -> None:
+    """A third role that may choose what it tells would look for two texts whose digests begin alike."""
+
+    class Net(LocalNetwork):
+        me = Address("a", "member")
+
+        def __init__(self, told: bytes) -> None:
+            self.told = told
+
+        async def gather(self, kind: Any, senders: Any, *, absent: Any = None) -> Any:
+            return {sender: Compared("keys", self.told, b"") for sender in senders}
+
+    digest, group = bytes(range(32)), [Address(name, "member") for name in "ab"]
+    assert asyncio.run(Net(digest).agreed("keys", digest, group)).keys() == set(group)
+    for place in range(32):
+        other = bytes(byte ^ (k == place) for k, byte in enumerate(digest))
+        with pytest.raises(MessageError, match="was told something else than b/member about keys"):
+            asyncio.run(Net(other).agreed("keys", digest, group))
+    for other in (digest[:-1], digest + b"\0", b""):
+        with pytest.raises(MessageError, match="was told something else"):
+            asyncio.run(Net(other).agreed("keys", digest, group))
 
 
 @pytest.mark.parametrize("liar", "abc")

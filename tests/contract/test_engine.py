@@ -29,6 +29,7 @@ from atoll.runtime.engine import Engine, Observer, Outcome
 from atoll.runtime.engines import ENGINES, engine_of
 from atoll.runtime.inbox import Received
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.faults import Faults
 from atoll.runtime.local.links import Frame, Link
 from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
@@ -263,6 +264,18 @@ def test_an_engine_of_this_package_is_never_anothers(site: Path) -> None:
     assert type(engine_of("local")) is LocalEngine
     with pytest.raises(MissingComponent, match="'thief' brings an engine called 'local', which Atoll has"):
         engine_of("elsewhere")
+
+
+def test_what_is_on_its_way_is_no_deadlock() -> None:
+    """Every role waits while a message travels."""
+    example = pppca()
+    outcome = LocalEngine(latency=0.002).run(protocol_of("pppca"), example.study, example.own)
+    assert outcome.transcript.rounds > 3
+
+
+def test_a_metered_run_has_no_faults() -> None:
+    with pytest.raises(ParameterError, match="one_at_a_time cannot be used with faults"):
+        LocalEngine(faults=Faults(drop=0.1), one_at_a_time=True)
 
 
 def test_frames_on_a_slow_link_arrive_in_order() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 import pickle
 from pathlib import Path
 
@@ -46,6 +47,12 @@ def test_words_say_the_first_128_bits() -> None:
     assert words("ffff" * 8 + "0" * 32) == "-".join(["zuzuz"] * 8)
     assert words("7f000001" + "0" * 56).startswith("lusab-babad-")
     assert len({words(f"{i:04x}" + "0" * 60) for i in range(1 << 16)}) == 1 << 16
+    one = "0123456789abcdeffedcba9876543210"
+    assert len(set(words(one + "0" * 32).split("-"))) == 8
+    for place in range(32):  # every digit is read out
+        other = one[:place] + f"{int(one[place], 16) ^ 1:x}" + one[place + 1 :]
+        assert words(other + "0" * 32) != words(one + "0" * 32)
+    assert words(one + "f" * 32) == words(one + "0" * 32)
 
 
 def test_a_signature_is_for_one_purpose_and_one_text() -> None:
@@ -68,8 +75,9 @@ def test_a_signature_is_for_one_purpose_and_one_text() -> None:
 def test_a_key_that_is_no_point_verifies_nothing() -> None:
     with pytest.raises(MessageError):
         PublicIdentity(b"\xff" * 32, b"\xff" * 32).verify("c", b"", bytes(64))
-    with pytest.raises(MessageError):
-        PublicIdentity.from_raw(bytes(63))
+    for length in (0, 63, 65, 96):
+        with pytest.raises(MessageError, match="64 bytes"):
+            PublicIdentity.from_raw(bytes(length))
 
 
 def test_an_envelope_opens_for_one_identity_and_context() -> None:
@@ -220,3 +228,26 @@ def test_every_sealed_file_has_a_salt_of_its_own(tmp_path: Path) -> None:
     salts = [json.loads(path.read_text())["salt"] for path in files]
     assert [len(bytes.fromhex(salt)) for salt in salts] == [32, 32]
     assert salts[0] != salts[1]
+
+
+def test_a_passphrase_costs_what_docs_say_to_try(tmp_path: Path) -> None:
+    """2^15 rounds of 8 blocks: 32 MB and some tenths of a second for every guess."""
+    path = tmp_path / "identity.json"
+    Identity(SEED).save(path, "correct horse")
+    assert json.loads(path.read_text())["scrypt"] == [32768, 8, 1]
+
+
+def test_an_identity_is_on_disk_with_its_name_before_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lost in a power failure, it takes every run that others have approved with it."""
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    Identity(SEED).save(tmp_path / "identity.json")
+    assert synced == [str(tmp_path / "identity.json.new"), str(tmp_path)]

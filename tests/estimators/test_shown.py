@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 import atoll
+from atoll.shown import html_table, text_table
 from atoll.study.address import Address
 
 X = load_wine().data
@@ -53,6 +54,25 @@ def test_a_study_is_read_from_top_to_bottom(pca: atoll.PCA) -> None:
     assert lines[2].split() == ["protocol", "pppca"]
     assert any(line.split() == ["release", "explained_variance:", "consumer"] for line in lines)
     assert any("n_components = 2" in line for line in lines)
+
+
+def test_a_table_escapes_title_header_and_cells_alike() -> None:
+    """Names are anybody's choice, and a notebook runs what stands in a page."""
+    bad = "<script>&'"
+    html = html_table(bad, [bad, bad], [[bad, 1]])
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;&amp;&#x27;") == 4
+
+
+def test_numbers_are_shown_as_they_are() -> None:
+    rows = [("north", 12345, 0.25), ("south", 7, 1234.5)]
+    assert text_table(("island", "rows", "seconds"), rows).splitlines() == [
+        "island    rows   seconds",
+        "north   12,345      0.25",
+        "south        7  1.23e+03",
+    ]
+    assert text_table(("a",), []) == "a"
+    assert text_table(("a", "b"), [(True, "x")]).splitlines()[1].split() == ["True", "x"]
 
 
 def test_names_are_escaped_in_notebooks(pca: atoll.PCA) -> None:

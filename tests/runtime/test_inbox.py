@@ -63,3 +63,23 @@ def test_what_a_sender_had_sent_outlives_it() -> None:
 def test_a_malformed_message_names_its_sender() -> None:
     with pytest.raises(MessageError, match="from st-mary/provider: malformed message"):
         inbox().put(Received(ISLAND, b"\xc1"))
+
+
+def test_one_of_several_that_left_is_an_error_at_once_and_is_named() -> None:
+    """Others may send as long as they like: what was due from all cannot be had any more."""
+    third = Address("north", "provider")
+    box = inbox((ISLAND, None), (third, None))
+    with pytest.raises(
+        PartyLeft, match="north/provider, st-mary/provider left before sending Answer"
+    ) as caught:
+        box.take(Answer, [SERVER, ISLAND, third], None)
+    assert caught.value.missing == ("north", "st-mary")
+    assert box.take(Answer, [SERVER], None) is None
+
+
+def test_a_role_has_waited_for_the_longest_chain_and_the_latest_arrival() -> None:
+    box = inbox()
+    for depth, at in ((3, 0.5), (1, 2.0), (2, 1.0)):
+        box.put(Received(SERVER, encode(Answer(depth))), depth, at)
+        box.take(Answer, [SERVER], None)
+    assert (box.depth, box.latest) == (3, 2.0)

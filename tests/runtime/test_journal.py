@@ -137,6 +137,7 @@ def test_entries_cannot_change_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
+        ({"format": 2}, "another format"),
         ({"data": "other"}, "other rows"),
         ({"run": b"other"}, "another run"),
         ({"study": "other"}, "another study"),
@@ -233,6 +234,106 @@ def test_one_sync_serves_all_that_was_written_before_it(tmp_path: Path) -> None:
         journal.sync(place)
     assert points.count("sync") == 1
     assert journal.synced == places[-1]
+    journal.close()
+
+
+def test_what_destroys_the_key_writes_over_it_first(tmp_path: Path) -> None:
+    """A file that is only unlinked stays on the disk: here, under another name."""
+    written(tmp_path)
+    (tmp_path / "other name").hardlink_to(tmp_path / "key")
+    size = (tmp_path / "key").stat().st_size
+    erase(tmp_path, b"")
+    assert (tmp_path / "other name").read_bytes() == bytes(size)
+
+
+def test_a_journal_without_its_key_is_not_begun_again(tmp_path: Path) -> None:
+    """A role that began anew would draw other masks over what it has sent."""
+    written(tmp_path)
+    small = (tmp_path / "small").read_bytes()
+    (tmp_path / "key").unlink()
+    with pytest.raises(ResumeRefused, match="was erased"):
+        opened(tmp_path)
+    assert (tmp_path / "small").read_bytes() == small
+    assert not (tmp_path / "key").exists()
+
+
+def test_every_byte_of_the_wrapped_key_counts(tmp_path: Path) -> None:
+    written(tmp_path)
+    whole = (tmp_path / "key").read_bytes()
+    assert len(whole) == 32 + 32 + 16  # salt, key, tag
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        (tmp_path / "key").write_bytes(changed)
+        with pytest.raises(ResumeRefused, match="its key is damaged"):
+            opened(tmp_path)
+
+
+def test_files_and_starts_have_keys_of_their_own(tmp_path: Path) -> None:
+    """Both files count their nonces from zero: under one key, two texts would be sealed alike."""
+    journal = opened(tmp_path)
+    found = {journal._derived(name, boot) for name in ("small", "bulk") for boot in (b"a" * 16, b"b" * 16)}
+    journal.close()
+    (tmp_path / "other").mkdir()
+    other = opened(tmp_path / "other")
+    assert len(found | {other._derived("small", b"a" * 16)}) == 5
+    other.close()
+
+
+def test_a_journals_folder_is_its_owners(tmp_path: Path) -> None:
+    opened(tmp_path / "runs" / "one").close()
+    assert (tmp_path / "runs" / "one").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_durable_journal_is_on_disk_when_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File by file, and nothing counts as synced whose sync has failed."""
+    synced: list[str] = []
+
+    def fdatasync(fd: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{fd}").readlink().name)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    journal = Journal(tmp_path, KEY, HEADER)
+    assert synced == ["small"]
+    synced.clear()
+    place = journal.append(Sent(0, 1, bytes(32)))
+    journal.sync()
+    assert synced == ["small"]
+    assert journal.synced == place
+    journal.keep(SECRET)
+    synced.clear()
+    journal.sync_bulk()
+    assert synced == ["bulk", "small"]
+
+    def fails(fd: int) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(os, "fdatasync", fails)
+    before = journal.synced
+    later = journal.append(Sent(0, 1, bytes(32)))
+    with pytest.raises(OSError, match="gone"):
+        journal.sync()
+    assert journal.synced == before < later
+    journal.keep(SECRET)
+    with pytest.raises(OSError, match="gone"):
+        journal.sync_bulk()
+    journal.close()
+    again = opened(tmp_path)
+    assert not any(isinstance(entry, kinds.Kept) for entry in again.entries[3:])
+    again.close()
+
+
+def test_bytes_of_another_digest_are_hollow(tmp_path: Path) -> None:
+    """What opens under the key need not be what was written down: its sender sends it again."""
+    journal = opened(tmp_path)
+    got(journal, b"these bytes")
+    got(journal, b"those bytes", hashlib.sha256(b"these bytes").digest())
+    journal.close()
+    journal = opened(tmp_path)
+    found = [entry for entry in journal.entries if isinstance(entry, Got)]
+    assert [journal.hollow(entry.pieces, entry.digest) for entry in found] == [False, True]
     journal.close()
 
 

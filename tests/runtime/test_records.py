@@ -85,6 +85,20 @@ def test_a_part_of_a_record_has_tags_of_its_own_and_one_order_of_sendings() -> N
     assert record.sendings == [(A, b"x"), (B, b"y")]
 
 
+def test_what_a_part_of_a_record_promises_is_on_the_whole_records_disk() -> None:
+    """Charged in a ledger by a drawn name and forgotten, a release would be drawn and charged again."""
+    calls: list[str] = []
+
+    class Kept(MemoryRecord):
+        def sync(self) -> None:
+            calls.append("sync")
+
+    record = Kept()
+    for part in (record, record.under("session 0"), record.under("a").under("b")):
+        part.sync()
+    assert calls == ["sync"] * 3
+
+
 def test_between_machines_a_tag_is_drawn_under_once_and_nothing_after_the_end(tmp_path: Path) -> None:
     start = STARTS["hospital-0"]
     journal = Journal(tmp_path, start.journal_key, header_of(start, Own()), durable=False)

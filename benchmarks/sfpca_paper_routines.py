@@ -13,14 +13,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tests.support import paper_runs
 from tests.support import slot_routines as routines
 from tests.support.slot_runs import clear, encrypted, provider
 
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.secret_matrices.slots import costs
 from atoll.secret_matrices.slots.machine import Slots
 from atoll.secret_matrices.slots.products import Method
@@ -84,7 +86,18 @@ def cases(small: bool, providers: int) -> list[Case]:
     w = 2 if small else 1
     eigen = lambda use: routines.decomposed(size, w, use)  # noqa: E731
     out.append(_learned(f"Eigen {size} x {size}, w = {w}", eigen, given(Z), costs.eigen(size, w)))
-    return out
+    return out + list(_wholes(providers))
+
+
+def _wholes(providers: int) -> Iterator[Case]:
+    """Steps 2 to 7 of Algorithm 1 and the certificate, on a small table."""
+    X, paper = paper_runs.table(40 * providers), Algorithm(p=2, alpha=1, w=1)
+    parts = np.array_split(X, providers)
+    for course in (Course("precomp", "qr"), Course("seq", "qr"), Course("seq", "dqr")):
+        intervals = paper_runs.agreed_intervals(parts, 1, paper, course.method, course.qr)
+        plan, given = paper_runs.planned(parts, 1, paper, intervals, course)
+        name = f"Algorithm 1, {course.method}, {course.qr}"
+        yield Case(name, lambda plan=plan: paper_runs.whole(plan), given, None)  # type: ignore[misc]
 
 
 def _learned(

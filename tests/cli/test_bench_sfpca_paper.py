@@ -45,7 +45,7 @@ def test_the_counted_steps_are_those_of_a_run_on_numbers() -> None:
         Algorithm(p=2, alpha=1, w=1),
         Recording(),
         (0, 0),
-        counts._Stretched(),
+        counts.Stretched(),
     )
     own = [None, *(Own(table, table[:2]) for table in rows)]
     asyncio.run(together(lambda m, mine: principal(m, plan, mine), machines, own))

@@ -11,11 +11,12 @@ import numpy as np
 from atoll.protocols.pca.sfpca.paper import parameters
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, principal
 from atoll.protocols.pca.sfpca.paper.certificate import examined
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, taken
-from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course, Method
+from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, simulating, taken
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course, Factorisation, Method
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of, spreading
 from atoll.secret_matrices.slots.approximations import agreed
 from atoll.secret_matrices.slots.clear import Clear, together
+from atoll.secret_matrices.slots.machine import Slots
 from atoll.study.address import Address
 
 SEED = b"s" * 32
@@ -55,12 +56,52 @@ def in_units(parts: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]
 
 
 def agreed_intervals(
-    parts: Sequence[np.ndarray[Any, Any]], psi: int, paper: Algorithm, method: Method = "precomp"
+    parts: Sequence[np.ndarray[Any, Any]],
+    psi: int,
+    paper: Algorithm,
+    method: Method = "precomp",
+    qr: Factorisation = "qr",
 ) -> Intervals:
-    """What the first provider's simulation says."""
+    """What the simulation of the provider with most rows says."""
     shape = shape_of(parts, psi, paper)
-    told = simulated(in_units(parts)[0], shape, Course(method, "qr"), paper, SEED)
+    rows = in_units(parts)[simulating(shape.rows)]
+    told = simulated(rows, shape, Course(method, qr), paper, SEED)
     return taken(told, shape.rho, Address("p0", "provider"))
+
+
+def planned(
+    parts: Sequence[np.ndarray[Any, Any]],
+    psi: int,
+    paper: Algorithm,
+    intervals: Intervals,
+    course: Course,
+    seed: bytes = SEED,
+) -> tuple[Plan, list[Any]]:
+    """What all roles know, and the inputs of all: the coordinator's first, which is none."""
+    shape = shape_of(parts, psi, paper)
+    use = agreed(intervals.of, paper.degree, FLOOR)
+    plan = Plan(shape, course, paper, use, intervals.variances, intervals.stretches)
+    sketch, start = sketch_of(seed, shape.rho, shape.n), 0
+    given: list[Any] = [None]
+    for i, part in enumerate(in_units(parts)):
+        X = part * 2.0**intervals.scale
+        given.append(Own(X, sketch.centred(X, start), place=i))
+        start += len(part)
+    return plan, given
+
+
+def whole(plan: Plan, receivers: frozenset[str] = frozenset(["p0/provider"])) -> Any:
+    """Steps 2 to 7 and the certificate: tau, then the components."""
+
+    async def program(m: Slots, own: Own | None) -> Any:
+        with m.tally.part("routine"):
+            found = await principal(m, plan, own)
+        checked = await examined(m, plan, found)
+        tau = await m.opened([checked.tau], [1], receivers)
+        W = await m.opened(checked.W, [plan.shape.columns] * plan.shape.psi, receivers)
+        return None if tau is None or W is None else [*tau, *W]
+
+    return program
 
 
 def run_clear(
@@ -70,34 +111,19 @@ def run_clear(
     intervals: Intervals,
     *,
     method: Method = "precomp",
+    qr: Factorisation = "qr",
     seed: bytes = SEED,
     noise: float = NOISE,
 ) -> Ran:
     """Steps 2 to 7 and the certificate, on plain numbers with the noise of ciphertexts."""
-    shape = shape_of(parts, psi, paper)
-    use = agreed(intervals.of, paper.degree, FLOOR)
-    plan = Plan(shape, Course(method, "qr"), paper, use, intervals.variances, intervals.stretches)
-    sketch, inputs, start = sketch_of(seed, shape.rho, shape.n), [None], 0
-    owned: list[Any] = []
-    for part in in_units(parts):
-        X = part * 2.0**intervals.scale
-        owned.append(Own(X, sketch.centred(X, start)))
-        start += len(part)
-    slots = max(512, 1 << (shape.longest - 1).bit_length())
+    plan, given = planned(parts, psi, paper, intervals, Course(method, qr), seed)
+    slots = max(512, 1 << (plan.shape.longest - 1).bit_length())
     machines = Clear.machines(len(parts), slots=slots, noise=noise)
-
-    async def program(m: Clear, own: Own | None) -> Any:
-        found = await principal(m, plan, own)
-        checked = await examined(m, plan, found)
-        receivers = frozenset(["coordinator"])
-        tau = await m.opened([checked.tau], [1], receivers)
-        return tau, await m.opened(checked.W, [shape.columns] * psi, receivers)
-
     with np.errstate(all="ignore"):  # what lies outside its interval may end anywhere
-        tau, W = asyncio.run(together(program, machines, [*inputs, *owned]))[0]
-    turn = spreading(SEED, shape.columns)
+        tau, *W = asyncio.run(together(whole(plan, frozenset(["coordinator"])), machines, given))[0]
+    turn = spreading(SEED, plan.shape.columns)
     assert turn is not None
-    return Ran(np.array(W) @ turn, float(tau[0][0]), machines[0].outside, machines[0].tally)
+    return Ran(np.array(W) @ turn, float(tau[0]), machines[0].outside, machines[0].tally)
 
 
 def cosines(found: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -96,6 +96,20 @@ def test_what_lies_apart_is_not_computed_on() -> None:
         run(unsent)
 
 
+def test_only_what_everybody_has_is_a_providers_to_go_on_with() -> None:
+    async def program(m: Slots, own: Any) -> Any:
+        x = await encrypted(m, own)
+        with pytest.raises(RunError, match="not everybody has"):
+            m.at_providers(x)
+        [y] = await m.broadcast([x])
+        o = m.rotate(m.at_providers(y), 1)
+        return o.where, o.held is not None, m.tally.total[Operation.ROTATE]
+
+    coordinator, provider, _ = run(program)
+    assert coordinator == (Where.OWN, False, 0)
+    assert provider == (Where.OWN, True, 1)
+
+
 def test_whole_factors_cost_no_level() -> None:
     async def program(m: Slots, own: Any) -> Any:
         x = await encrypted(m, own)

@@ -100,7 +100,7 @@ def test_rows_are_factorised(rows: int, length: int) -> None:
     np.testing.assert_allclose(np.triu(R, 1), 0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("rows", "lengths"), [(2, (4, 4, 3)), (4, (5, 9, 16))])
+@pytest.mark.parametrize(("rows", "lengths"), [(2, (4, 4, 3)), (4, (5, 9, 16)), (2, (64,) * 9)])
 def test_rows_are_factorised_where_every_provider_has_its_own_columns(
     rows: int, lengths: tuple[int, ...]
 ) -> None:

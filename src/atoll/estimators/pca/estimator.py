@@ -84,8 +84,8 @@ class PCA(Islands, Model):
         minutes to hours where "fast" takes seconds, opens no spectrum, and is there to compare with.
     paper : mapping, optional
         With ``variant="paper"``, the paper's letters: ``p``, ``alpha``, ``w``, ``degree``, ``method``
-        ("precomp", "seq"), ``margin``, ``intervals``, ``tolerance``, ``seed``, ``verify``; without a seed
-        ``random_state`` seeds the public sketch.
+        ("precomp", "seq"), ``qr`` ("qr", "dqr"), ``xi``, ``margin``, ``intervals``, ``tolerance``,
+        ``seed``, ``verify``; without a seed ``random_state`` seeds the public sketch.
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is

@@ -8,6 +8,7 @@ compare them with what a machine counts.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log2, sqrt
 
@@ -23,10 +24,15 @@ __all__ = [
     "by_method",
     "dqr",
     "eigen",
+    "eigen_and_level",
     "formulas",
     "householder",
+    "levels_after_qr",
     "m4",
     "m5",
+    "paper_eigen",
+    "paper_product",
+    "paper_qr",
     "qr",
 ]
 
@@ -91,8 +97,19 @@ def _later(first: int, count: int) -> range:
     return range(first, count, 3)
 
 
-def qr(rows: int, length: int, *, level: int = FRESH, active: int | None = None) -> Cost:
-    """Algorithm 3 on rows at a level.
+def _without(level: int) -> int:
+    """How many reflections of two levels a row at this level takes, and keeps one level."""
+    return max(0, (level - LOWEST - 3) // 2 + 1)
+
+
+def levels_after_qr(rows: int, length: int) -> list[int]:
+    """Of the rows of Q: born two levels below a fresh vector, each reflection takes two more."""
+    n = min(rows, length - 1)
+    return [FRESH - 2 - 2 * (min(j, n - 1) % 3) for j in range(rows)]
+
+
+def qr(rows: int, length: int, *, level: int | Sequence[int] = FRESH, active: int | None = None) -> Cost:
+    """Algorithm 3 on rows at a level, or each at its own.
 
     Reflection i meets rows - i rows of V, two products each; and in the second half the rows of Q after its
     own, and once its own. A row of V at level 9 goes three reflections without a refresh, one of Q two and
@@ -101,9 +118,9 @@ def qr(rows: int, length: int, *, level: int = FRESH, active: int | None = None)
     n = min(rows, (length if active is None else active) - 1)
     forth = sum(rows - i for i in range(n))
     back = sum(rows - 1 - i for i in range(n - 1))
-    first = max(0, (level - LOWEST - 3) // 2 + 1)
-    refreshed = sum(rows - i for i in _later(first, n)) + sum(min(j, n - 1) // 3 for j in range(n, rows))
-    refreshed += sum(j // 3 for j in range(n))
+    levels = [level] * rows if isinstance(level, int) else level
+    refreshed = sum(len(_later(_without(own), min(j + 1, n))) for j, own in enumerate(levels))
+    refreshed += sum(min(j, n - 1) // 3 for j in range(rows))
     own = cost(
         2 * forth + 2 * back + rows,
         3 * n + 2 * rows,
@@ -116,28 +133,29 @@ def qr(rows: int, length: int, *, level: int = FRESH, active: int | None = None)
 def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]:
     """DQR^T at the coordinator and at a provider, with the ciphertexts that each sends.
 
-    A reflection: |v|^2 and v_0 there, two numbers and the vector's block back; then in one ciphertext there
+    A reflection: |v|^2 and v_0 there, two numbers and the vector's blocks back; then in one ciphertext there
     and back the products with the rows that are left, and in the second half with the rows of Q.
     """
+    blocks = ceil(providers * period(length) / slots)
     forth, back = range(1, rows), range(1, rows + 1)
     met = sum(forth) + sum(back)
     spread = sum(k * _log2(k) for k in (*forth, *back))
     meetings = 2 * rows - 1
     series = polynomial_operations(DEGREE)
-    refreshes = 7 * rows + meetings
+    refreshes = (6 + blocks) * rows + meetings
     coordinator = cost(
         rows * (3 * series[Operation.MULTIPLY] + 3),
-        rows * (3 * series[Operation.WEIGH] + 1) + met,
-        spread,
+        rows * (3 * series[Operation.WEIGH] + 1),
+        0,
         refreshes,
     )
     provider = cost(
         2 * rows + 2 * met - rows,
-        6 * rows + 2 * met + meetings,
+        (4 + 2 * blocks) * rows + 2 * met + meetings,
         rows * (2 * _log2(length) + _log2(slots // period(length))) + met * _log2(length) + spread,
         refreshes,
     )
-    provider[Operation.SEND] = 3 * rows + meetings
+    provider[Operation.SEND] = (2 + blocks) * rows + meetings
     coordinator[Operation.SEND] = providers * provider[Operation.SEND]
     return coordinator, provider
 
@@ -166,6 +184,12 @@ def _tridiagonal(size: int) -> tuple[Cost, int]:
 
 def eigen(size: int, w: int) -> Cost:
     """Algorithm 4."""
+    return eigen_and_level(size, w)[0]
+
+
+def eigen_and_level(size: int, w: int, level: int = FRESH) -> tuple[Cost, int]:
+    """The same for a matrix at a level, if it has more than two rows; and the level of the eigenvectors."""
+    again = cost(refreshes=int(size > 2 and level - 1 - LOWEST < 3))  # the packed matrix, before line 7
     total, level = _tridiagonal(size) if size > 2 else (cost(), -1)
     start = FRESH - 1 if size > 2 else FRESH
     for i in reversed(range(1, size)):
@@ -183,7 +207,7 @@ def eigen(size: int, w: int) -> Cost:
             start = FRESH - 1
         total += cost(0, 1 + i)  # the eigenvalue, and the rows that are left
         start -= 1
-    return total + cost(0, 1) + _unpacked(size, size)
+    return again + total + cost(0, 1) + _unpacked(size, size), level - 1
 
 
 # ---- beside the paper's ----
@@ -203,13 +227,23 @@ class Formula:
     difference: str
 
 
-def _paper_householder(length: int) -> tuple[float, float, float]:
+def paper_product(method: Method, a: int, b: int, c: int, slots: int) -> tuple[float, float]:
+    """The paper's Mults and Rots of M1, M2 or M3."""
+    wide = ceil(b / slots)
+    if method is Method.M1:
+        return (wide + 1) * a * c, a * c * wide * log2(slots)
+    if method is Method.M2:
+        return wide * a * b, a * b * log2(min(c, slots))
+    return wide * a * b, wide * (ceil(c / b) + 2 * a * ceil(sqrt(b)))
+
+
+def paper_householder(length: int) -> tuple[float, float, float]:
     series = 2 * sqrt(2 * DEGREE) + log2(DEGREE) / 2
     return 3 * series + 6, 2 * log2(length), (5 + 3 * ceil(1 + log2(DEGREE))) / (FRESH - LOWEST)
 
 
-def _paper_qr(rows: int, length: int) -> tuple[float, float, float]:
-    products, rotations, refreshes = _paper_householder(length)
+def paper_qr(rows: int, length: int) -> tuple[float, float, float]:
+    products, rotations, refreshes = paper_householder(length)
     return (
         rows**2 + rows * products,
         rows**2 * (1 + log2(length)) + rows * rotations,
@@ -217,8 +251,8 @@ def _paper_qr(rows: int, length: int) -> tuple[float, float, float]:
     )
 
 
-def _paper_eigen(size: int, w: int) -> tuple[float, float, float]:
-    hh, factors = _paper_householder(size), _paper_qr(size, size)
+def paper_eigen(size: int, w: int) -> tuple[float, float, float]:
+    hh, factors = paper_householder(size), paper_qr(size, size)
     m5_products, m5_rotations = 5 * size, 3 * size + 5 * sqrt(size)
     return (
         size * (1 + hh[0] + w * factors[0]) + size * (1 + w * m5_products),
@@ -233,16 +267,23 @@ def formulas(
     """Every routine at one set of sizes."""
     product, small = f"{a} x {b} x {c}", f"{size} x {size}"
     paper: list[tuple[str, str, Cost, tuple[float, float, float], str]] = [
-        ("M1", product, by_method(Method.M1, a, b, c), (2 * a * c, a * c * log2(slots), 0), _M1),
-        ("M2", product, by_method(Method.M2, a, b, c), (a * b, a * b * log2(min(c, slots)), 0), _M2),
-        ("M3", product, by_method(Method.M3, a, b, c), (a * b, ceil(c / b) + 2 * a * ceil(sqrt(b)), 0), _M3),
+        *(
+            (
+                method.name,
+                product,
+                by_method(method, a, b, c),
+                (*paper_product(method, a, b, c, slots), 0),
+                why,
+            )
+            for method, why in zip(Method, (_M1, _M2, _M3), strict=True)
+        ),
         ("M4", f"{a} x {b}", m4(a, b), (a, 2 * a * log2(min(b, slots)), 0), _M4),
         ("M5", small, m5(size), (5 * size, 3 * size + 5 * sqrt(size), 0), _M5),
-        ("Householder", f"{b}", householder(b), _paper_householder(b), _HOUSEHOLDER),
-        ("QR^T", f"{a} x {b}", qr(a, b), _paper_qr(a, b), _QR),
-        ("QR^T", small, qr(size, size), _paper_qr(size, size), _QR),
-        ("DQR^T", f"6 x ({a} x {b})", _both(dqr(a, b, 6, slots)), _paper_qr(a, b), _DQR),
-        (f"Eigen, w = {w}", small, eigen(size, w), _paper_eigen(size, w), _EIGEN),
+        ("Householder", f"{b}", householder(b), paper_householder(b), _HOUSEHOLDER),
+        ("QR^T", f"{a} x {b}", qr(a, b), paper_qr(a, b), _QR),
+        ("QR^T", small, qr(size, size), paper_qr(size, size), _QR),
+        ("DQR^T", f"6 x ({a} x {b})", _both(dqr(a, b, 6, slots)), paper_qr(a, b), _DQR),
+        (f"Eigen, w = {w}", small, eigen(size, w), paper_eigen(size, w), _EIGEN),
     ]
     return [Formula(name, sizes, ours, *theirs, why) for name, sizes, ours, theirs, why in paper]
 

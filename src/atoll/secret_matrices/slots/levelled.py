@@ -184,6 +184,11 @@ class Levelled(Slots):
             raise RunError("own vectors reach the coordinator as a total only")
         return Vector(Where.COORDINATOR, x.level, x.held if self._here(Where.COORDINATOR) else None)
 
+    def at_providers(self, x: Vector) -> Vector:
+        if x.where is not Where.EVERYBODY:
+            raise RunError("what not everybody has is not a provider's to go on with", hint="broadcast it")
+        return Vector(Where.OWN, x.level, None if self.leads else x.held)
+
     # ---- together ----
 
     async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:

@@ -195,6 +195,10 @@ class Slots(ABC):
     def at_coordinator(self, x: Vector) -> Vector:
         """The same vector, for the coordinator alone to go on with: providers let it go."""
 
+    @abstractmethod
+    def at_providers(self, x: Vector) -> Vector:
+        """A vector that everybody has, for every provider to go on with by itself: OWN."""
+
     # ---- together ----
 
     @abstractmethod

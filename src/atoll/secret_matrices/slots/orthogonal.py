@@ -68,9 +68,14 @@ def _reflected_unit(m: Slots, at: int, v: Vector, length: int) -> Vector:
     return m.plus(m.times(m.scaled(v, -2), everywhere(m, m.weighted(v, first), length)), first)
 
 
+NEARLY_ONE = 1 - 2.0**-20
+"""A mask of ones leaves a ciphertext as it is, and no ciphertext is refreshed twice: a row and its copy would
+be one. A reflection does not depend on how long the row is."""
+
+
 def _tail(start: int, length: int, slots: int) -> Values:
-    """One from a coordinate on."""
-    row: Values = np.ones(length)
+    """One, or nearly, from a coordinate on."""
+    row = np.full(length, NEARLY_ONE)
     row[:start] = 0.0
     return repeated(row, slots)
 
@@ -81,17 +86,20 @@ def _tail(start: int, length: int, slots: int) -> Values:
 class _Columns:
     """A provider's place among the columns: the first coordinates are the first provider's.
 
+    If it has fewer columns, the others are zero: a reflection does not mind.
+
     Rows are repeated all over the slots, so each provider can give a block of its own to one ciphertext,
-    which is refreshed for all of them: what is their own has no other way to new levels.
+    which is refreshed for all of them: what is their own has no other way to new levels. As many
+    ciphertexts are refreshed for a row as it takes to have a block for everybody.
     """
 
     def __init__(self, m: Slots, length: int, place: int | None) -> None:
         self.m = m
         self.length = length
         self.place = place
-        if period(length) * m.n_providers > m.slots:
+        if period(length) > m.slots:
             raise ParameterError(
-                f"DQR^T on {m.n_providers} times {length} columns: one ciphertext has {m.slots} slots",
+                f"DQR^T on {length} columns of one provider: one ciphertext has {m.slots} slots",
                 hint="QR^T has no such limit",
             )
 
@@ -113,15 +121,19 @@ class _Columns:
     async def refreshed(self, rows: Matrix) -> Matrix:
         """Every provider's own rows, one level below the fresh ones; they lose one before."""
         m, size = self.m, period(self.length)
-        blocks: Values = np.zeros((m.slots // size, size))
+        at_once = m.slots // size
+        count = -(-m.n_providers // at_once)
+        blocks: list[Values | None] = [None] * count
         if self.place is not None:
-            blocks[self.place] = 1.0
-        block = None if self.place is None else blocks.reshape(-1)
-        together = await m.total([m.own_inner([(x, block)]) for x in rows])
-        fresh = await m.broadcast(await m.refresh(together))
+            mine: Values = np.zeros((count * at_once, size))
+            mine[self.place] = 1.0
+            blocks = list(mine.reshape(count, m.slots))
+        together = await m.total([m.own_inner([(x, block)]) for x in rows for block in blocks])
+        fresh = [m.at_providers(x) for x in await m.broadcast(await m.refresh(together))]
         out = []
-        for x in fresh:
-            row, step = m.own_inner([(x, block)]), m.slots // 2
+        for i in range(len(rows)):
+            of_row = fresh[i * count : (i + 1) * count]
+            row, step = m.own_inner(list(zip(of_row, blocks, strict=True))), m.slots // 2
             while step >= size:
                 row = m.add(row, m.rotate(row, step))
                 step //= 2
@@ -132,12 +144,13 @@ class _Columns:
         """Sums over providers of numbers that stand in every slot: one ciphertext there and back."""
         m, count = self.m, len(entries)
         joined = m.inner([(x, unit(j, count, m.slots)) for j, x in enumerate(entries)])
-        [sums] = await m.broadcast(await m.refresh(await m.total([joined])))
+        [x] = await m.broadcast(await m.refresh(await m.total([joined])))
+        sums = m.at_providers(x)
         return [everywhere(m, m.weighted(sums, unit(j, count, m.slots)), count) for j in range(count)]
 
 
 async def dqr(m: Slots, V: Matrix, length: int, place: int | None, use: Approximations) -> Matrix:
-    """Q, as V is given: every provider's own columns, the first provider's at least len(V).
+    """Q, as V is given: every provider's own columns; ``length`` is len(V) at least.
 
     Rows are as for ``length`` columns everywhere, zero where a provider has fewer. ``place`` is a provider's
     number, and None at the coordinator.

@@ -10,7 +10,7 @@ from tests.support.paper_runs import agreed_intervals, cosines, exact, run_clear
 from atoll.errors import CertificateRefused
 from atoll.protocols.pca.sfpca.paper.certificate import refuse_above
 from atoll.protocols.pca.sfpca.paper.intervals import Intervals
-from atoll.protocols.pca.sfpca.paper.parameters import Algorithm
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course, Factorisation, course
 
 PAPER = Algorithm(p=6, alpha=1, w=5)
 X = table()
@@ -30,11 +30,41 @@ def test_components_are_those_of_the_joint_table(intervals: Intervals, seed: int
     np.testing.assert_allclose(np.linalg.norm(ran.components, axis=1), 1.0, atol=5e-3)
 
 
-def test_seq_finds_the_same() -> None:
-    intervals = agreed_intervals(PARTS, 2, PAPER, "seq")
-    ran = run_clear(PARTS, 2, PAPER, intervals, method="seq")
+@pytest.mark.parametrize("qr", ["qr", "dqr"])
+def test_seq_finds_the_same(qr: Factorisation) -> None:
+    intervals = agreed_intervals(PARTS, 2, PAPER, "seq", qr)
+    ran = run_clear(PARTS, 2, PAPER, intervals, method="seq", qr=qr)
     assert cosines(ran.components, exact(X, 2)).min() > 0.9999
     assert abs(ran.tau) < 1e-3
+
+
+def test_islands_that_factorise_apart_may_be_of_any_size() -> None:
+    """The first has fewer rows than the sketch, and so nothing in some of the first coordinates."""
+    parts = np.split(X, [2, 100])
+    intervals = agreed_intervals(parts, 2, PAPER, "seq", "dqr")
+    ran = run_clear(parts, 2, PAPER, intervals, method="seq", qr="dqr")
+    assert cosines(ran.components, exact(X, 2)).min() > 0.9999
+    assert abs(ran.tau) < 1e-3
+
+
+WIDE = 100_000
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "paper", "due"),
+    [
+        ((20, 9), WIDE, Algorithm(), Course("seq", "dqr")),  # 20^3 < 100,000
+        ((50, 9), WIDE, Algorithm(), Course("seq", "qr")),
+        ((50, 9), WIDE, Algorithm(xi=2.0), Course("seq", "dqr")),
+        ((5, 5), WIDE, Algorithm(), Course("seq", "qr")),  # fewer than rho
+        ((50, 9), 5, Algorithm(), Course("precomp", "qr")),
+        ((50, 9), 5, Algorithm(qr="dqr"), Course("seq", "dqr")),
+    ],
+)
+def test_when_islands_factorise_apart(
+    rows: tuple[int, ...], columns: int, paper: Algorithm, due: Course
+) -> None:
+    assert course(rows, columns, paper, 6) == due
 
 
 def test_the_mean_does_not_matter() -> None:

@@ -8,6 +8,7 @@
 - :mod:`intervals`: the intervals of its approximations, from simulations in the clear
 - :mod:`certificate`: how a wrong result is noticed
 - :mod:`counts`: what a run takes in operations, counted on shapes
+- :mod:`closed`: what its steps take, as closed forms beside the paper's
 - :mod:`determined`: whether outputs say all second moments
 - :mod:`releases`: what is opened at the end, for whom
 - :mod:`reference`: the same in the clear, without series

@@ -6,7 +6,7 @@ Privacy-Preserving Federated Principal Component Analysis (2023), Algorithm 1; s
 Symbols: DP_i -> provider, A_i -> Own.table (in units in which the largest variance is about one), n_i ->
 Shape.rows, m -> Shape.columns, psi -> Shape.psi, alpha, p, w -> Algorithm, rho = psi + alpha -> Shape.rho,
 Pi -> CountSketch (:mod:`sketch`), o -> ``mean``, Xi -> ``machine.total``, G_i -> Factors.gram, P C ->
-``times``. C is the joint covariance, sum_i G_i / n.
+``times``, R_i = DQR^T(R_i) -> ``factorised_apart``. C is the joint covariance, sum_i G_i / n.
 
 Adversary: passive; the coordinator (the paper's "one DP") with all providers but one. The coordinator
 holds no part of the key. Learns: nobody anything but the intervals, and at the end what the study releases.
@@ -19,7 +19,7 @@ Deviations, each with the same result:
   Xi(U P_i), taken before and not after the second product. For Seq these are Xi(Z_i Z_i^T) and Xi(Y_i
   A_i) as well.
 - After each product with C the copies of a row in the slots are made the same again (:func:`alike`).
-- Before QR^T rows are multiplied by public powers of two, so that all are about of length one.
+- Before QR^T and DQR^T rows are multiplied by public powers of two, so that all are about of length one.
 - The certificate (:mod:`certificate`): one more product with C, of the components.
 """
 
@@ -38,7 +38,7 @@ from atoll.protocols.pca.sfpca.paper.shared import OnShares
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.eigen import eigen
 from atoll.secret_matrices.slots.machine import Matrix, Slots, Vector
-from atoll.secret_matrices.slots.orthogonal import qr
+from atoll.secret_matrices.slots.orthogonal import dqr, qr
 from atoll.secret_matrices.slots.products import (
     Factor,
     Method,
@@ -52,6 +52,8 @@ from atoll.secret_matrices.slots.products import (
     times_transpose,
 )
 
+ROOM_APART = 5
+"""Levels from P to what DQR^T still takes of a row: a product, its mean, and three for a reflection."""
 MOST_STRETCHED = 10
 """Powers of two up to this stretch a row without costing a level."""
 
@@ -85,6 +87,8 @@ class Own(NamedTuple):
     """Pi_i A_i, less Pi 1 times its part of the mean: one row for each of the joint sketch's."""
     means: Table | None = None
     """Where islands hold columns: what was subtracted."""
+    place: int | None = None
+    """The provider's number, for DQR^T."""
 
     def __repr__(self) -> str:
         return f"Own({self.table.shape[0]} x {self.table.shape[1]})"
@@ -94,8 +98,8 @@ class Stretches(ABC):
     """By which powers of two rows are multiplied before they are factorised."""
 
     @abstractmethod
-    def of(self, place: str, rows: Matrix) -> Sequence[int]:
-        """One for each row."""
+    def of(self, place: str, rows: Matrix, length: int) -> Sequence[int]:
+        """One for each row of so many numbers."""
 
 
 class Plan(NamedTuple):
@@ -134,7 +138,7 @@ class Piece(NamedTuple):
     own_rows: int | None
     """How many of them this provider has; None at the coordinator."""
     ones: Table | None
-    """One where it has a row."""
+    """One, in the unit of ``transposed``, where it has a row."""
 
 
 async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
@@ -147,9 +151,12 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
         P = await sketched(m, plan, own)  # P = Xi(Enc(Pi_i A_i - Pi 1 o_i))
     with step("4"):
         for j in range(paper.p):
+            if plan.course.qr == "dqr":
+                P = await factorised_apart(m, plan, factors, own, P, mean, f"power/{j}")
+                continue
             P = await m.room(P, depth(plan, factors))
             Y = alike(m, await times(m, plan, factors, P, mean), shape.columns)
-            Y = stretched(m, plan, Y, f"power/{j}")
+            Y = stretched(m, plan, Y, f"power/{j}", shape.columns)
             P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
     with step("5"):
         P = await m.room(P, depth(plan, factors))
@@ -161,7 +168,7 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     with step("7"):
         U = await m.room(U[: shape.psi], 2)
         UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
-        UY = stretched(m, plan, UY, "components")
+        UY = stretched(m, plan, UY, "components", shape.columns)
         W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # W = QR^T(Xi(U P_i))
     return Found(W, mean, factors)
 
@@ -196,13 +203,18 @@ async def sketched(m: Slots, plan: Plan, own: Own | None) -> Matrix:
 async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector) -> Matrix:
     """P C, at the coordinator, for a P that has room for it: Precomp, or Seq."""
     if factors.gram is not None:
-        Y = await m.total(multiply(m, await m.broadcast(P), factors.gram))
+        Y = await m.total(multiply(m, await given(m, P), factors.gram))
         return Y if plan.shape.vertical else without_mean(m, Y, P, mean, plan.shape.columns)
     if plan.shape.vertical:
         return await _by_columns(m, factors, P)
-    (o,) = await m.broadcast([mean])
-    R = projected(m, factors, await m.broadcast(P), o, plan.shape.columns)
+    (o,) = await given(m, [mean])
+    R = projected(m, factors, await given(m, P), o, plan.shape.columns)
     return await m.total(_back(m, factors, R))
+
+
+async def given(m: Slots, rows: Matrix) -> Matrix:
+    """Rows of the coordinator, for every provider to multiply with its own numbers."""
+    return [m.at_providers(x) for x in await m.broadcast(rows)]
 
 
 def alike(m: Slots, rows: Matrix, length: int) -> Matrix:
@@ -216,15 +228,32 @@ def alike(m: Slots, rows: Matrix, length: int) -> Matrix:
     if step < m.slots:
         first = np.where(np.arange(m.slots) < step, 1.0, 0.0)
         rows = [m.weighted(row, first) for row in rows]
-    while step < m.slots:
-        rows = [m.add(row, m.rotate(row, -step)) for row in rows]
-        step *= 2
+    further = m.slots // 2
+    while further >= step:  # to the left, each by one of the keys
+        rows = [m.add(row, m.rotate(row, further)) for row in rows]
+        further //= 2
     return rows
 
 
-def stretched(m: Slots, plan: Plan, rows: Matrix, place: str) -> Matrix:
+async def factorised_apart(
+    m: Slots, plan: Plan, factors: Factors, own: Own | None, P: Matrix, mean: Vector, place: str
+) -> Matrix:
+    """One power iteration of Seq with DQR^T: P = Xi(R_i A_i) for R_i = DQR^T(P A_i^T - P o^T 1^T).
+
+    A_i is divided by the root of n both times. P's rows are not orthonormal, as in the paper.
+    """
+    shape, n_max = plan.shape, plan.shape.longest
+    P = await given(m, await m.room(P, ROOM_APART))
+    (o,) = await given(m, [mean])
+    (R,) = projected(m, factors, P, o, shape.columns)
+    R = stretched(m, plan, R, place, n_max)
+    R = await dqr(m, R, n_max, None if own is None else own.place, plan.use.inside(place))
+    return alike(m, await m.total(_back(m, factors, [R])), shape.columns)
+
+
+def stretched(m: Slots, plan: Plan, rows: Matrix, place: str, length: int) -> Matrix:
     """Rows in units of about their length, which QR^T does not mind: Q is the same, R has these factors."""
-    powers = plan.stretches.of(place, rows)
+    powers = plan.stretches.of(place, rows, length)
     return [m.scaled(row, 2**e) if e else row for row, e in zip(rows, powers, strict=True)]
 
 
@@ -254,8 +283,8 @@ def _back(m: Slots, factors: Factors, R: Sequence[Matrix]) -> Matrix:
 
 async def _by_columns(m: Slots, factors: Factors, P: Matrix) -> Matrix:
     """The paper's D.2: R = Xi(P_i A_i^T), and R A_i of all islands side by side."""
-    R = [await m.total(r) for r in projected(m, factors, await m.broadcast(P), None, 0)]
-    R = [await m.broadcast(await m.room(r, 3)) for r in R]
+    R = [await m.total(r) for r in projected(m, factors, await given(m, P), None, 0)]
+    R = [await given(m, await m.room(r, 3)) for r in R]
     return await m.total(_back(m, factors, R))
 
 
@@ -273,12 +302,18 @@ def prepared(m: Slots, plan: Plan, own: Own | None) -> Factors:
         d = shape.columns
         gram = None if table is None else table.T @ table / shape.n
         return Factors(own_factor(m, _method(shape.rho, d, d), (d, d), gram), ())
+    if plan.course.qr == "dqr":
+        unit = shape.n**-0.5
+        return Factors(None, pieces_of(m, shape, table, unit, unit))
     return Factors(None, pieces_of(m, shape, table))
 
 
-def pieces_of(m: Slots, shape: Shape, table: Table | None) -> tuple[Piece, ...]:
-    """A provider's rows in as many pieces as the longest table of all has."""
+def pieces_of(
+    m: Slots, shape: Shape, table: Table | None, there_unit: float = 1.0, back_unit: float | None = None
+) -> tuple[Piece, ...]:
+    """A provider's rows in as many pieces as the longest table of all has, in these units; back in 1/n."""
     found = []
+    back_unit = 1 / shape.n if back_unit is None else back_unit
     for start in range(0, shape.longest, m.slots):
         length = min(m.slots, shape.longest - start)
         own_rows, ones, part = None, None, None
@@ -287,10 +322,11 @@ def pieces_of(m: Slots, shape: Shape, table: Table | None) -> tuple[Piece, ...]:
             part = np.zeros((length, shape.columns))
             own_rows = len(some)
             part[:own_rows] = some
-            ones = repeated(np.where(np.arange(length) < own_rows, 1.0, 0.0), m.slots)
+            ones = repeated(np.where(np.arange(length) < own_rows, there_unit, 0.0), m.slots)
         there, back = (shape.columns, length), (length, shape.columns)
-        transposed = own_factor(m, _method(shape.rho, *there), there, None if part is None else part.T)
-        rows = own_factor(m, _method(shape.rho, *back), back, None if part is None else part / shape.n)
+        forth = None if part is None else part.T * there_unit
+        transposed = own_factor(m, _method(shape.rho, *there), there, forth)
+        rows = own_factor(m, _method(shape.rho, *back), back, None if part is None else part * back_unit)
         found.append(Piece(transposed, rows, length, own_rows, ones))
     return tuple(found)
 

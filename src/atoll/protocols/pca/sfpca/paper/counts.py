@@ -8,7 +8,7 @@ from math import ceil
 from atoll.protocols.base import Circumstances
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape, Stretches, principal
 from atoll.protocols.pca.sfpca.paper.certificate import examined
-from atoll.protocols.pca.sfpca.paper.parameters import Course, PaperParameters, cheaper
+from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters, course
 from atoll.secret_matrices.slots.approximations import Recording
 from atoll.secret_matrices.slots.costs import FRESH, LOWEST
 from atoll.secret_matrices.slots.counting import Tallies, tallied
@@ -16,11 +16,11 @@ from atoll.secret_matrices.slots.machine import Matrix, Slots
 from atoll.study.model import Study
 
 
-class _Stretched(Stretches):
+class Stretched(Stretches):
     """Every row by a power of two, as most are."""
 
-    def of(self, place: str, rows: Matrix) -> Sequence[int]:
-        del place
+    def of(self, place: str, rows: Matrix, length: int) -> Sequence[int]:
+        del place, length
         return [1] * len(rows)
 
 
@@ -33,9 +33,9 @@ def operations(study: Study, given: Circumstances) -> Tallies:
     p = study.read_parameters(PaperParameters)
     wide = ceil(given.columns / p.paper.slots)
     shape = Shape(given.rows, ceil(given.columns / wide), p.n_components, p.sketched)
-    method = p.paper.method if p.paper.method != "auto" else cheaper(max(given.rows), given.columns, p.paper)
     use = Recording(degree=p.paper.degree)
-    plan = Plan(shape, Course(method, "qr"), p.paper, use, (0,) * p.sketched, _Stretched())
+    chosen = course(given.rows, given.columns, p.paper, p.sketched)
+    plan = Plan(shape, chosen, p.paper, use, (0,) * p.sketched, Stretched())
 
     async def run(m: Slots) -> None:
         found = await principal(m, plan, None)

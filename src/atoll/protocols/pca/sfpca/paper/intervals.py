@@ -69,11 +69,11 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
     table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
     deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
-    lengths = _Lengths(shape.columns)
+    lengths = _Lengths()
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
     sketches = [sketch_of(one, shape.rho, shape.n).centred(table, 0) for one in seeds]
-    own = Own(table, np.stack(sketches, axis=1))
+    own = Own(table, np.stack(sketches, axis=1), place=0)
     with ThreadPoolExecutor(1) as beside:  # the caller may have a loop of its own
         beside.submit(lambda: asyncio.run(_alone(plan, own))).result()
     if paper.nonlinear != "chebyshev":  # shares need no intervals
@@ -192,15 +192,14 @@ _LENGTH = 8.0
 class _Lengths(Stretches):
     """Stretches rows so that they are about as long as the largest variance, in the worst of all worlds."""
 
-    def __init__(self, columns: int) -> None:
-        self.columns = columns
+    def __init__(self) -> None:
         self.powers: dict[str, tuple[int, ...]] = {}
 
-    def of(self, place: str, rows: Matrix) -> Sequence[int]:
-        """At the coordinator, whose rows they are."""
+    def of(self, place: str, rows: Matrix, length: int) -> Sequence[int]:
+        """At whoever has the rows: the coordinator, or the one provider of the simulation."""
         if rows[0].held is None:
             return [0] * len(rows)
-        norms = [np.linalg.norm(x.held[..., : self.columns], axis=-1) for x in rows]
+        norms = [np.linalg.norm(x.held[..., :length], axis=-1) for x in rows]
         longest = [float(np.nanquantile(np.where(np.isfinite(norm), norm, np.nan), 0.9)) for norm in norms]
         powers = (floor(log2(_LENGTH / max(length, 2.0**-40))) for length in longest)
         self.powers[place] = tuple(max(0, min(MOST_STRETCHED, e)) for e in powers)
@@ -261,8 +260,9 @@ class Agreed(Stretches):
     def __init__(self, powers: Mapping[str, tuple[int, ...]]) -> None:
         self.powers = powers
 
-    def of(self, place: str, rows: Matrix) -> Sequence[int]:
+    def of(self, place: str, rows: Matrix, length: int) -> Sequence[int]:
         """As was told for this place; rows stay as they are where nothing was."""
+        del length
         return self.powers.get(place, (0,) * len(rows))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, log2
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -18,6 +18,7 @@ DEALER = "dealer"
 INSECURE: set[str] = set()
 """Sets that only tests use, which put them here."""
 Method = Literal["precomp", "seq"]
+Factorisation = Literal["qr", "dqr"]
 
 
 class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +37,8 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``p``: power iterations; ``alpha``: oversampling, rho = psi + alpha; ``w``: steps of shifted QR for each
     eigenvalue; ``degree``: of the Chebyshev approximations; ``method``: Precomp or Seq, "auto" for
-    the cheaper one; ``qr``: QR^T alone so far; ``nonlinear``: square roots and signs by series, or on
+    the cheaper one; ``qr``: in Seq, QR^T of the joint rows or DQR^T of what islands hold apart, "auto" for
+    DQR^T where ``xi`` log2 n_max < log2 m; ``nonlinear``: square roots and signs by series, or on
     shares ("lss-op"; "lss" for step 6 too), with triples of the study's dealer, where it has one;
     ``margin``: by how much intervals are wider on each side than the simulation says; ``intervals``: stated,
     instead of a simulation at the provider with most rows; ``tolerance``: the largest certificate
@@ -51,6 +53,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     degree: int = 31
     method: Literal["auto", "precomp", "seq"] = "auto"
     qr: Literal["auto", "qr", "dqr"] = "auto"
+    xi: float = 3.0
     nonlinear: Literal["chebyshev", "lss", "lss-op"] = "chebyshev"
     margin: float = 2.0
     intervals: Stated | None = None
@@ -85,7 +88,7 @@ class Course(NamedTuple):
     """How a run goes on tables of a known shape."""
 
     method: Method
-    qr: Literal["qr"]
+    qr: Factorisation
 
 
 def decide(study: Study, rows: tuple[int, ...], m: int) -> Course:
@@ -99,8 +102,22 @@ def decide(study: Study, rows: tuple[int, ...], m: int) -> Course:
     _check_shape(p, n, m)
     if vertical:
         return Course("seq", "qr")
-    method: Method = cheaper(max(rows), m, p.paper) if p.paper.method == "auto" else p.paper.method
-    return Course(method, "qr")
+    if p.paper.qr == "dqr" and max(rows) < p.sketched:
+        raise ParameterError(
+            f"DQR^T of {p.sketched} rows needs an island with so many samples, the largest has {max(rows)}",
+            hint='qr = "qr"',
+        )
+    return course(rows, m, p.paper, p.sketched)
+
+
+def course(rows: tuple[int, ...], m: int, paper: Algorithm, rho: int) -> Course:
+    """Where islands hold rows: Precomp or Seq, and for Seq QR^T or, by the paper's rule, DQR^T."""
+    n_max = max(rows)
+    method: Method = cheaper(n_max, m, paper) if paper.method == "auto" else paper.method
+    if paper.qr == "dqr":
+        return Course("seq", "dqr")
+    apart = paper.qr == "auto" and method == "seq" and n_max >= rho
+    return Course(method, "dqr" if apart and paper.xi * log2(n_max) < log2(m) else "qr")
 
 
 def _check_shape(p: PaperParameters, n: int, m: int) -> None:
@@ -137,10 +154,10 @@ def check(study: Study) -> None:
     p = study.read_parameters(PaperParameters)
     _check_numbers(p)
     _check_dealer(study, p)
-    if p.paper.qr == "dqr":
+    if p.paper.qr == "dqr" and (p.paper.method == "precomp" or study.partition == VERTICAL):
         raise StudyError(
-            "DQR^T, which factorises what islands hold apart, is not wired to Algorithm 1",
-            hint='qr = "qr"',
+            "DQR^T factorises what islands with rows hold apart in Seq: precomp has nothing of the kind",
+            hint='method = "seq", or qr = "qr"',
             path=("parameters", "paper", "qr"),
         )
     if study.partition == VERTICAL and p.paper.intervals is None:
@@ -197,6 +214,7 @@ def _check_numbers(p: PaperParameters) -> None:
         ("alpha", a.alpha, 0, _MOST_ITERATIONS),
         ("w", a.w, 1, _MOST_ITERATIONS),
         ("degree", a.degree, 3, _most_degree(a)),
+        ("xi", a.xi, 0, 1e6),
         ("margin", a.margin, 1, 1e6),
         ("tolerance", a.tolerance, 1e-6, 0.5),
     )

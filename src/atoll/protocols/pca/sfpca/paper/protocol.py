@@ -213,8 +213,8 @@ def _own(study: Study, me: Address, shape: Shape, X: Matrix) -> algorithm1.Own:
     if shape.vertical:
         means = X.mean(axis=0)
         return algorithm1.Own(X - means, sketch.times(X - means, 0), means)
-    start = sum(shape.rows[: study.who(PROVIDER).index(me)])
-    return algorithm1.Own(X, sketch.centred(X, start))
+    index = study.who(PROVIDER).index(me)
+    return algorithm1.Own(X, sketch.centred(X, sum(shape.rows[:index])), place=index)
 
 
 def _spreading(study: Study, columns: int) -> Matrix | None:

@@ -12,7 +12,7 @@ from atoll.errors import CertificateRefused
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.messages import Names
-from atoll.protocols.pca.sfpca.paper.algorithm1 import Found, Own, Plan, pieces_of, projected
+from atoll.protocols.pca.sfpca.paper.algorithm1 import Found, Own, Plan, given, pieces_of, projected
 from atoll.protocols.pca.sfpca.paper.certificate import bound_of, examined, refuse_above, total_variance
 from atoll.protocols.pca.sfpca.paper.messages import VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
@@ -120,9 +120,10 @@ async def _scores(
     m: Slots, plan: Plan, found: Found, W: Matrix, own: Own | None, facts: Facts, me: Address
 ) -> Outputs:
     """Step 8: A'_i = W A_i^T - W o^T 1^T, each provider's for itself alone."""
-    pieces = found.factors.pieces or pieces_of(m, plan.shape, None if own is None else own.table)
-    W = await m.broadcast(W)
-    (o,) = await m.broadcast([found.mean])
+    pieces = found.factors.pieces
+    if not pieces or plan.course.qr == "dqr":  # there they are in other units
+        pieces = pieces_of(m, plan.shape, None if own is None else own.table)
+    W, (o,) = await given(m, W), await given(m, [found.mean])
     made = projected(m, found.factors._replace(pieces=pieces), W, o, plan.shape.columns)
     blocks = []
     for rows, piece in zip(made, pieces, strict=True):

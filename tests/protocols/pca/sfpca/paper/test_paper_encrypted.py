@@ -1,0 +1,35 @@
+"""Whole runs of Algorithm 1, encrypted on slots that protect nothing: as the clear twin, and as it counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.paper_runs import agreed_intervals, planned, table, whole
+from tests.support.slot_runs import clear, encrypted, provider
+
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
+
+PAPER = Algorithm(p=2, alpha=1, w=1)
+PARTS = np.split(table(), [30, 80])
+"""The second island has most rows."""
+
+
+def compare(plan: Any, given: list[Any]) -> None:
+    secret, twin = encrypted(whole(plan), given), clear(whole(plan), given)
+    tau, *components = secret.results[provider(0)]
+    tau_due, *due = twin.results[provider(0)]
+    np.testing.assert_allclose(components, due, atol=1e-4)
+    assert abs(tau[0] - tau_due[0]) < 1e-4
+    assert abs(tau_due[0]) < 0.01
+    for role, tally in twin.tallies.items():
+        assert secret.tallies[role].total == tally.total
+
+
+@pytest.mark.parametrize(
+    "course", [Course("precomp", "qr"), Course("seq", "qr"), Course("seq", "dqr")], ids=str
+)
+def test_components_are_those_of_the_twin(course: Course) -> None:
+    intervals = agreed_intervals(PARTS, 1, PAPER, course.method, course.qr)
+    compare(*planned(PARTS, 1, PAPER, intervals, course))

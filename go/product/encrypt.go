@@ -44,7 +44,8 @@ func (k *Secret) encryptPoly(out []byte, message []uint64, common, seed []byte, 
 	a := r.poly()
 	defer r.done(a)
 	// The common seed is in the domain: even a seed used twice gives other errors.
-	r.addErrors(message, newStream(seed, forError, common, index))
+	r.errors(*a, newStream(seed, forError, common, index))
+	r.addInto(message, *a, r.N)
 	r.ntt(message)
 	r.uniform(*a, newStream(common, forCommon, nil, index))
 	r.mulSubInto(message, *a, k.s)
@@ -90,7 +91,8 @@ func checkLeft(r *Ring, x *Matrix, limit, shift int, y Layout) error {
 }
 
 // Assemble adds up the parties' parts and the coordinator's own, public share
-// (nil if there is none): the first halves of the ciphertext, for everybody.
+// (nil if there is none): the first halves of the ciphertext, for everybody. Without parts it is the public share's
+// encoding alone.
 func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts [][]byte) error {
 	if err := y.check(r); err != nil {
 		return err
@@ -99,11 +101,14 @@ func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts []
 	if err := checkRoom(out, count*r.PolySize()); err != nil {
 		return err
 	}
-	sum, err := AddPolys(r, count, parts)
-	if err != nil {
-		return err
+	var sum []uint64
+	if len(parts) > 0 || public == nil {
+		var err error
+		if sum, err = AddPolys(r, count, parts); err != nil {
+			return err
+		}
+		defer giveWords(sum)
 	}
-	defer giveWords(sum)
 	if public != nil {
 		if err := checkLeft(r, public, 64*public.Words, shift, y); err != nil {
 			return err
@@ -111,13 +116,19 @@ func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts []
 	}
 	size, scale, length := r.PolySize(), r.scale(shift), r.Limbs*r.N
 	return parallel.Run(count, func(_, p int) error {
-		part := sum[p*length : (p+1)*length]
+		var part []uint64
+		if sum != nil {
+			part = sum[p*length : (p+1)*length]
+		}
 		if public != nil {
 			poly := r.poly()
 			defer r.done(poly)
 			r.encodeLeft(*poly, public, y, p/y.innerBlocks(), p%y.innerBlocks(), scale)
 			r.ntt(*poly)
-			r.addInto(part, *poly, r.N)
+			if part != nil {
+				r.addInto(*poly, part, r.N)
+			}
+			part = *poly
 		}
 		r.packResidues(out[p*size:(p+1)*size], part, r.N)
 		return nil

@@ -31,7 +31,7 @@ void atoll_integers_backward(const integers_plan *t, uint64_t *p);
 /* Residues to factors, in place. */
 void atoll_integers_factor(const integers_plan *t, uint64_t *p, int count);
 
-/* Forward, in place, of residues that are zero from `used` on; operands out, which are below 2^52. */
+/* Forward, in place, of residues, zero from `used` on whatever is there; operands out, which are below 2^52. */
 void atoll_integers_forward_short(const integers_plan *t, uint64_t *p, int used);
 
 /* out = x y, sum += x y, sum -= x y: residues x, factors y. */

@@ -19,8 +19,8 @@ typedef struct {
   double q, inverse; /* inverse: 1 / q rounded to nearest */
   int n;
   const factor *root; /* root[groups + i] belongs to group i of the level with so many groups */
-  const double *tail; /* for every eight residues: values and quotients of three levels, four lanes each */
-  factor shrink;      /* 1 / n, of the backward direction */
+  const double *tail; /* for every sixteen residues: values and quotients of two levels, four lanes each */
+  factor shrink, last; /* of the backward direction: 1 / n, and 1 / n times the root of the last level */
   factor p77, p51, p26; /* powers of two that join the halves of sums */
 } plan;
 
@@ -31,7 +31,7 @@ void atoll_backward(const plan *t, uint64_t *p);
 /* Residues to balanced doubles, in place. */
 void atoll_balance(const plan *t, uint64_t *p, int count);
 
-/* Forward, in place, of residues that are zero from `used` on; balanced doubles out. */
+/* Forward, in place, of residues, zero from `used` on whatever is there; balanced doubles out. */
 void atoll_forward_short(const plan *t, uint64_t *p, int used);
 
 /* out = x y, sum += x y, sum -= x y: residues x, a factor y of balanced doubles. */

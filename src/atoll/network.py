@@ -9,11 +9,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from hmac import compare_digest
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
+from atoll import codec
 from atoll.codec import Message
 from atoll.errors import MessageError
 from atoll.study.address import Address
+
+KEPT_BYTES: Final = 1 << 22
+"""The most of a number, or of many, that a record keeps because it was computed."""
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -38,6 +42,20 @@ class Record(ABC):
         A role that runs again must send what it sent: other bytes under the same draws (masks, noise,
         encryptions of zero) would show the difference. So they are an error, and do not leave.
         """
+
+    def kept(self, tag: str, found: T, kind: Any = None) -> T:
+        """``found``, as it was when the role first ran; of ``kind``, where its own type does not say all.
+
+        For what a decomposition or an optimiser made of opened sums, and others are told. Its last digits,
+        the sign of an eigenvector, where an iteration ends: these may depend on the machine's cores, on where
+        arrays lie in memory, on a library. A role that runs again goes on with what it told. What is too
+        large to be kept is found anew, and if it differs the run does not go on. Not for what is made of
+        a role's own rows: other rows under the same draws must be noticed.
+        """
+        data = codec.encode(found)
+        kept = self(f"kept {tag}", lambda: data if len(data) <= KEPT_BYTES else b"")
+        again: T = codec.decode(kept, type(found) if kind is None else kind) if kept else found
+        return again
 
     @abstractmethod
     def sync(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 from collections import deque
@@ -49,6 +50,9 @@ class _OneBlasThread:
 def _libraries() -> ThreadpoolController:
     import threadpoolctl  # it looks for every library that is loaded, which only runs need
 
+    # SciPy has a BLAS of its own. Loaded by a later step, it would have as many threads as there are cores,
+    # and a run that is gone on with where there are other cores would not send the same bytes.
+    importlib.import_module("scipy.linalg")
     return threadpoolctl.ThreadpoolController()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.handles import opened
 from tests.support.lattice_sums import (
     REFERENCE,
     Members,
@@ -21,7 +22,7 @@ from tests.support.lattice_sums import (
 )
 
 from atoll import errors
-from atoll.crypto.hazmat import golib, lattice
+from atoll.crypto.hazmat import lattice
 from atoll.crypto.hazmat.parameters import (
     INSECURE_TEST_COLLECTIVE,
     INSECURE_TEST_COLLECTIVE_SHORT,
@@ -371,11 +372,12 @@ def test_closed_objects_are_refused() -> None:
         key.encrypt(to_limbs([1]))
 
 
-def test_handles_are_freed() -> None:
+def test_handles_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = lattice.keygen(parameters=INSECURE_TEST_SINGLE, for_tests=True)
-    before = golib.live_handles()
-    key = lattice.PublicKey(pair.public, for_tests=True)
-    with lattice.SecretKey(pair.secret, for_tests=True):
-        assert golib.live_handles() == before + 2
-    del key
-    assert golib.live_handles() == before
+    with opened(monkeypatch) as found:
+        key = lattice.PublicKey(pair.public, for_tests=True)
+        with lattice.SecretKey(pair.secret, for_tests=True):
+            assert found.alive == 2
+        assert found.alive == 1
+        del key
+        assert found.alive == 0

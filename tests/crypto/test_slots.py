@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import math
 
 import numpy as np
 import pytest
 from tests.crypto.slot_group import TEST_SET, label, slot_group
+from tests.support.handles import opened as opened_since
 
-from atoll.crypto.hazmat import golib
 from atoll.crypto.slots import (
     Ciphertext,
     Keys,
@@ -216,17 +215,16 @@ def test_many_threads_make_the_bytes_of_one():
     assert [x.to_bytes() for x in products] == [x.to_bytes() for x in alone]
 
 
-def test_ciphertexts_are_freed_with_their_last_reference():
-    gc.collect()
-    before = golib.live_handles()
-    made = GROUP.keys.rotate_all([X, Y], [1, 2])
-    assert golib.live_handles() == before + 2
-    del made
-    assert golib.live_handles() == before
-    spent = GROUP.keys.lowered(X, 0)
-    with pytest.raises(RangeOverflow):
-        GROUP.keys.times_all([X, spent], [X, spent])
-    assert golib.live_handles() == before + 1
+def test_ciphertexts_are_freed_with_their_last_reference(monkeypatch):
+    with opened_since(monkeypatch) as found:
+        made = GROUP.keys.rotate_all([X, Y], [1, 2])
+        assert found.alive == 2
+        del made
+        assert found.alive == 0
+        spent = GROUP.keys.lowered(X, 0)
+        with pytest.raises(RangeOverflow):
+            GROUP.keys.times_all([X, spent], [X, spent])
+        assert found.alive == 1
 
 
 def test_secrets_do_not_show():

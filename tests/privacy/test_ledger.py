@@ -18,7 +18,7 @@ import pytest
 from atoll.errors import BudgetExceeded, ParameterError, PrivacyError
 from atoll.privacy.accountant import Spent
 from atoll.privacy.calibration import gdp_epsilon, gdp_mu
-from atoll.privacy.ledger import Budget, Ledger, Release
+from atoll.privacy.ledger import Budget, Ledger, Release, iso_time
 from atoll.privacy.mechanisms import GaussianCost, PureCost
 from atoll.protocols.booking import fingerprint
 
@@ -56,6 +56,23 @@ def test_a_debit_is_on_the_disk_when_it_returns(tmp_path):
         ask = ledger._connection.execute
         assert ask("PRAGMA synchronous").fetchone() == (2,)
         assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_times_are_utc_wherever_the_ledger_stands(monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Auckland")
+    time.tzset()
+    try:
+        assert iso_time(0.0) == "1970-01-01T00:00:00Z"
+        assert iso_time(1_794_963_599.9) == "2026-11-18T00:59:59Z"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_without_a_budget_spending_is_shown_at_a_small_delta():
+    before, after = Ledger().preview(Release("d", "r", {"": Spent(1.0)}))
+    assert (before.delta, after.delta) == (0.0, 1e-6)
+    assert after.epsilon == pytest.approx(gdp_epsilon(1.0, 1e-6))
 
 
 def test_a_budget_is_as_large_as_its_owner_said():

@@ -42,6 +42,8 @@ def table(rows: int, seed: int) -> pd.DataFrame:
 
 
 NORTH, SOUTH = table(60, 1), table(50, 2)
+WITH_SEX = NORTH.assign(sex=["f", "m"] * 30)
+SEX = TablePlan(categorical=("sex",), levels={"sex": ("f", "m")})
 
 
 def study_of(islands: dict[str, Island], protocol: str = "pppca", **changes: Any) -> Study:
@@ -104,6 +106,14 @@ def test_rows_that_the_study_drops_do_not_count() -> None:
     refused(holes, None, "25 rows that count", guards=Guards(min_rows=30), table=plan)
 
 
+def test_rows_without_a_category_are_dropped_as_those_without_a_number() -> None:
+    holes = WITH_SEX.copy()
+    holes.loc[holes.index[:35], "sex"] = None
+    plan = structs.replace(SEX, missing="drop")
+    refused(holes, None, "25 rows that count", guards=Guards(min_rows=30), table=plan)
+    assert "north" in run(holes, None, guards=Guards(min_rows=25), table=plan)
+
+
 def test_a_study_with_fewer_islands_than_it_asks_for_is_none() -> None:
     islands = as_islands({"north": NORTH, "south": SOUTH})
     study = study_of(islands, guards=Guards(min_islands=3))
@@ -143,6 +153,14 @@ def test_a_study_that_differs_by_a_few_is_refused(
         north, ledger, f"differs by {words} from one that was run on the data set 'north'", **changes
     )
     assert "atoll ledger allow" in hint
+
+
+def test_rows_that_differ_in_words_alone_differ(ledger: Ledger) -> None:
+    run(WITH_SEX, ledger, table=SEX)
+    other = WITH_SEX.copy()
+    other.loc[other.index[0], "sex"] = "m"
+    refused(other, ledger, r"differs by 2 row\(s\)", table=SEX)
+    assert "north" in run(WITH_SEX, ledger, table=SEX)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +212,48 @@ def test_other_analyses_and_other_data_sets_are_compared_apart(ledger: Ledger) -
     own = {name: Own(island, ledger if name == "north" else None) for name, island in islands.items()}
     LocalEngine().run(protocol_of("pppca"), study_of(islands), own)
     assert len(ledger.history.studies("elsewhere")) == 1
+
+
+# ---- how many are a few ----
+
+
+def made_of(rows: int = 60, columns: int = 8, components: float | None = 2, first: int = 0) -> Joined:
+    sketch = np.arange(first, first + min(rows, 1024), dtype=np.uint64)
+    return Joined("pca", tuple(COLUMNS[:columns]), rows, components, "{}", sketch)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (made_of(), made_of(50), "10 row(s)"),
+        (made_of(), made_of(49), None),
+        (made_of(), made_of(60, first=5), "10 row(s)"),
+        (made_of(), made_of(60, first=6), None),
+        (made_of(1024), made_of(1014), "10 row(s)"),
+        (made_of(1024), made_of(1013), None),
+        (made_of(), made_of(columns=5), "3 column(s)"),
+        (made_of(), made_of(columns=4), None),
+        (made_of(), made_of(components=5), "the number of components"),
+        (made_of(), made_of(components=6), None),
+        (made_of(), made_of(components=0.9), "the number of components"),
+        (made_of(), made_of(components=None), "the number of components"),
+        (made_of(), made_of(50, 5, 5), "10 row(s) and 3 column(s) and the number of components"),
+        # Of many rows, one in 64 is a few: 16 hashes of 1,024. Of other columns rows count by their number.
+        (made_of(100_000), made_of(100_000 - 1562, 7), "1,562 row(s) and 1 column(s)"),
+        (made_of(100_000), made_of(100_000 - 1563, 7), None),
+        (made_of(102_400), made_of(102_400, first=8), "800 row(s)"),
+        (made_of(102_400), made_of(102_400, first=16), "1,600 row(s)"),
+        (made_of(102_400), made_of(102_400, first=17), None),
+        (made_of(), made_of(), None),
+        (made_of(), made_of()._replace(analysis="sum", rows=59), None),
+        (made_of(), made_of()._replace(filters="other"), "what [table] does"),
+    ],
+)
+def test_ten_rows_three_columns_and_three_components_are_a_few(
+    one: Joined, other: Joined, words: str | None
+) -> None:
+    assert differs_by_few(one, other) == words
+    assert differs_by_few(other, one) == words
 
 
 # ---- the sketch ----

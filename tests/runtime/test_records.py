@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.runtime.nats.test_receipts import STARTS
 
+from atoll.codec import Array
 from atoll.errors import ResumeRefused, RunError
+from atoll.network import KEPT_BYTES
 from atoll.protocols.own import Own
 from atoll.runtime.journal import Journal
 from atoll.runtime.nats.network import JournalRecord
@@ -113,3 +116,27 @@ def test_between_machines_a_tag_is_drawn_under_once_and_nothing_after_the_end(tm
     state.finished = True
     with pytest.raises(ResumeRefused, match="the run is over, but its role now draws 'other'"):
         again("other", lambda: b"fourth")
+
+
+def test_what_was_found_once_is_what_a_role_that_runs_again_goes_on_with() -> None:
+    first = MemoryRecord()
+    assert np.array_equal(first.kept("point", np.array([1.0, 2.0])), [1.0, 2.0])
+    again = MemoryRecord(first.drawn, may_draw=False)
+    assert np.array_equal(again.kept("point", np.array([1.0, 2.0 + 2.0**-51])), [1.0, 2.0])
+    with pytest.raises(RunError, match="asked for twice"):
+        again.kept("point", np.array([1.0]))
+
+
+def test_the_end_of_an_iteration_is_kept_too() -> None:
+    first = MemoryRecord()
+    assert first.kept("point", None, Array | None) is None
+    assert MemoryRecord(first.drawn).kept("point", np.ones(2), Array | None) is None
+
+
+def test_what_is_too_large_for_a_record_is_found_anew() -> None:
+    large = np.zeros(KEPT_BYTES // 8)
+    record = MemoryRecord()
+    assert record.kept("all", large) is large
+    assert record.drawn == {"kept all": b""}
+    other = large + 1.0
+    assert MemoryRecord(record.drawn).kept("all", other) is other

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
+from tests.support.handles import opened
 from tests.support.sfpca_runs import direct, encrypted, strict
 
 from atoll import codec
-from atoll.crypto.hazmat import golib
 from atoll.errors import ParameterError, RangeOverflow
 from atoll.protocols.pca.sfpca import messages
 from atoll.runtime.engine import Observer
@@ -105,14 +105,11 @@ def test_own_data_cannot_be_opened_by_mistake() -> None:
         encrypted(careless, np.array_split(load_wine().data, 2))
 
 
-def test_handles_are_freed() -> None:
-    import gc
-
-    gc.collect()
-    before = golib.live_handles()
-    encrypted(lambda m, i, r: direct(m, i, 2, r), np.array_split(load_wine().data, 2))
-    gc.collect()
-    assert golib.live_handles() <= before
+def test_handles_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(monkeypatch) as found:
+        encrypted(lambda m, i, r: direct(m, i, 2, r), np.array_split(load_wine().data, 2))
+        assert len(found.numbers) > 5
+        assert found.all_freed()
 
 
 def test_no_seed_or_common_polynomial_is_used_twice() -> None:

@@ -96,5 +96,6 @@ class Coordinator(RoleMachine):
 
     async def same(self, values: Floats, *, recomputed: bool = True) -> Floats:  # noqa: ARG002  they check
         step = self.next_step()
-        await self.net.broadcast(self.providers, messages.PublicNumbers(step, np.ascontiguousarray(values)))
+        values = self.record.kept(f"public numbers {step}", np.ascontiguousarray(values))
+        await self.net.broadcast(self.providers, messages.PublicNumbers(step, values))
         return values

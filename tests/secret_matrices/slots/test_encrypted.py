@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.support.handles import opened
 from tests.support.slot_programs import BOTH, LENGTH, OTHERS, everything, tables
 from tests.support.slot_runs import COORDINATOR, INSECURE, Ran, clear, encrypted, provider, run_of
 from tests.support.taps import Tap
 
 from atoll.codec import Decoder, Message
 from atoll.crypto import slots
-from atoll.crypto.hazmat import golib
 from atoll.errors import AtollError, RunError
 from atoll.runtime.replay import replay
 from atoll.secret_matrices.slots import messages, roles
@@ -130,18 +130,15 @@ def test_no_draw_and_no_body_with_a_draw_in_it_is_used_twice(ran: Ran, tap: Kept
     assert len(set(drawn)) == len(drawn)
 
 
-def test_handles_are_freed() -> None:
-    import gc
-
+def test_handles_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def short(m: Slots, own: Any) -> Any:
         rows = await m.broadcast(await m.encrypted_total(None if own is None else list(own), 2))
         return await m.opened(rows, [LENGTH] * 2, frozenset({provider(0)}))
 
-    gc.collect()
-    before = golib.live_handles()
-    encrypted(short, tables())
-    gc.collect()
-    assert golib.live_handles() <= before
+    with opened(monkeypatch) as found:
+        encrypted(short, tables())
+        assert len(found.numbers) > 5
+        assert found.all_freed()
 
 
 def test_rounds(ran: Ran) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from atoll import fixedpoint, secure_sums
-from atoll.codec import Message
+from atoll.codec import Array, Message
 from atoll.data.island import Matrix
 from atoll.errors import DataError, MessageError, ParameterError, RunError, StudyError
 from atoll.network import Compared, Network, Record
@@ -211,8 +211,8 @@ async def _server(kind: Kind, net: Network, study: Study, own: Own, record: Reco
     task = kind.task(_setting(kind, p, agreed, terms, common), survey)
     _refuse_few_rows(survey.n, task.coefficients, "the islands together")
     await net.broadcast(islands, common)
-    await _lead(net, study, task, sums)
-    found = task.found()
+    await _lead(net, study, record, task, sums)
+    found = record.kept("model", task.found())
     dropped = dict(zip(REASONS, survey.left_out, strict=True))
     count = Count(survey.n, dropped, tuple(address.party for address in islands))
     await _release(net, study, found, count)
@@ -225,7 +225,7 @@ def _counted(count: Count) -> dict[str, Any]:
     return {"n_samples": count.n_samples, **rest}
 
 
-async def _lead(net: Network, study: Study, task: Task, sums: Any) -> None:
+async def _lead(net: Network, study: Study, record: Record, task: Task, sums: Any) -> None:
     """From point to point, until the task has settled."""
     islands, step = study.who(PROVIDER), 0
     point: Matrix | None = task.start()
@@ -237,8 +237,8 @@ async def _lead(net: Network, study: Study, task: Task, sums: Any) -> None:
             )
         await net.broadcast(islands, Point(step, point))
         total = fixedpoint.decode(await sums.total(f"point {step}", task.longest))
-        point = await net.compute(task.advance, total)
         step += 1
+        point = record.kept(f"point {step}", await net.compute(task.advance, total), Array | None)
     await net.broadcast(islands, Point(step, None))
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from atoll.codec import Message
+from atoll.codec import Array, Message
 from atoll.data.island import Matrix
 from atoll.data.statistics import Moments, moments
 from atoll.errors import ParameterError
@@ -135,7 +135,8 @@ async def meta_server(net: Network, study: Study, own: Own, record: Record) -> L
     for address, part in parts.items():
         _check_part(part, len(agreed.names), address)
     merged = partial(merge, between_means=p.between_means)
-    T, mean, n = await net.compute(merged, list(parts.values()), p.n_components)
+    found = await net.compute(merged, list(parts.values()), p.n_components)
+    T, mean, n = record.kept("T", found, tuple[Decomposition, Array, int])
     model = Model(T.components, mean, None, agreed.names if agreed.named else None)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     count = SampleCount(n, tuple(address.party for address in providers))

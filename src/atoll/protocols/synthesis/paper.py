@@ -190,7 +190,8 @@ async def curator(net: Network, study: Study, own: Own, record: Record) -> Learn
     p, owners = study.read_parameters(PaperParameters), study.who(OWNER)
     told = await net.gather(LocalCovariance, owners)
     covariance = pooled([told[a].matrix for a in owners], [told[a].count for a in owners])
-    await net.broadcast(owners, kept(covariance, p.contribution, p.n_components))
+    found = record.kept("components", kept(covariance, p.contribution, p.n_components))
+    await net.broadcast(owners, found)
     parts = await net.gather(PublishedRows, owners)
     rows = from_digits(np.concatenate([parts[a].rows for a in owners]), p.sizes)  # line 18
     for address in owners:

@@ -79,6 +79,7 @@ async def curator(net: Network, study: Study, own: Own, record: Record) -> Learn
     integers = np.array(fixedpoint.to_integers(total), dtype=object)
     found = await net.compute(moments.finish, plan, integers, len(sums.present))
     model = await net.compute(models.fitted, found, p.decoder, p.contribution, p.n_components)
+    model = record.kept("model", model)
     known = {"model": model, "moments": found.plain()}
     await shared.release(net, study, known, sums.present)
     return learned(study, net.me, OUTPUTS, known)

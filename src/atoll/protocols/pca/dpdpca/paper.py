@@ -310,7 +310,7 @@ async def data_user(
     if len(sent.R) != len(agreed.names):
         raise MessageError(f"{study.the(PROXY)} sent {len(sent.R)} rows of a matrix of {len(agreed.names)}")
     S = await net.compute(open_aggregate, secret, sent, N, p.mask == "free")
-    return decompose_scatter(S, N, p), S, N, agreed
+    return record.kept("T", decompose_scatter(S, N, p)), S, N, agreed
 
 
 def _recorded_key(record: Record, bits: int) -> bytes:

@@ -127,7 +127,8 @@ async def data_user(net: Network, study: Study, own: Own, record: Record) -> Lea
     await sums.open()
     moments, centre = await private.receive(net, sums, plan, owners)  # Alg 1, l.11
     names = agreed.names if agreed.named else None
-    model, variances = await net.compute(private.decompose_private, moments, centre, p.n_components, names)
+    found = await net.compute(private.decompose_private, moments, centre, p.n_components, names)
+    model, variances = record.kept("model", found, tuple[Model, Variances])
     n = max(1, round(moments.samples))
     here = [address for address in owners if address in sums.present]
     count = SampleCount(n, tuple(address.party for address in here))

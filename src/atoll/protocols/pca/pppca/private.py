@@ -88,7 +88,8 @@ async def server(
     await sums.open()
     moments, centre = await private.receive(net, sums, plan, providers)
     names = agreed.names if agreed.named else None
-    model, variances = await net.compute(private.decompose_private, moments, centre, n_components, names)
+    found = await net.compute(private.decompose_private, moments, centre, n_components, names)
+    model, variances = record.kept("model", found, tuple[Model, Variances])
     n = max(1, round(moments.samples))
     here = [a for a in providers if a in sums.present]
     count = SampleCount(n, tuple(address.party for address in here))

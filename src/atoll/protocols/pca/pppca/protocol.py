@@ -26,7 +26,7 @@ from functools import partial
 import numpy as np
 
 from atoll import fixedpoint, secure_sums
-from atoll.codec import Message
+from atoll.codec import Array, Message
 from atoll.data.island import Chosen, Matrix
 from atoll.data.statistics import Moments, about, from_triangle, moments, triangle
 from atoll.errors import ParameterError
@@ -218,7 +218,8 @@ async def server(net: Network, study: Study, own: Own, record: Record) -> Learne
     total = await sums.total("scatter", _scatter_length(d))
     C = await net.compute(covariance, total, n, d)  # Alg 2, l.7
     grid.check_grid(C, mean, n, agreed.names, p.standardize)
-    T, scale = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
+    found = await net.compute(transfer_matrix, C, mean, n, p)  # Alg 2, l.8
+    T, scale = record.kept("T", found, tuple[Decomposition, Array | None])
     outputs.check_found(study, p, n, T)
     variances = Variances(T.explained_variance, T.total_variance, T.noise_variance)
     for address in staying:

@@ -96,8 +96,19 @@ def _regrouped(parts: Matrix, wide: Sequence[int]) -> Matrix:
 class Levelled(Slots):
     """The bookkeeping of a machine; what a role holds is up to the machine."""
 
-    def __init__(self, *, leads: bool, n_providers: int, slots: int, fresh_level: int, lowest: int) -> None:
+    def __init__(
+        self,
+        *,
+        leads: bool,
+        n_providers: int,
+        slots: int,
+        fresh_level: int,
+        lowest: int,
+        verify: bool = False,
+    ) -> None:
+        """``verify``: providers have, and compute, all that the coordinator has and computes."""
         self.leads = leads
+        self.verify = verify
         self.n_providers = n_providers
         self.slots = slots
         self.fresh_level = fresh_level
@@ -107,7 +118,9 @@ class Levelled(Slots):
     def _here(self, where: Where) -> bool:
         if where is Where.EVERYBODY:
             return True
-        return self.leads == (where is Where.COORDINATOR)
+        if where is Where.COORDINATOR:
+            return self.leads or self.verify
+        return not self.leads
 
     def _made(
         self,
@@ -224,7 +237,8 @@ class Levelled(Slots):
     def at_coordinator(self, x: Vector) -> Vector:
         if x.where is Where.OWN:
             raise RunError("own vectors reach the coordinator as a total only")
-        return Vector(Where.COORDINATOR, x.level, x.held if self.leads else None, x.wide)
+        held = x.held if self._here(Where.COORDINATOR) else None
+        return Vector(Where.COORDINATOR, x.level, held, x.wide)
 
     def at_providers(self, x: Vector) -> Vector:
         if x.where is not Where.EVERYBODY:
@@ -241,6 +255,7 @@ class Levelled(Slots):
             None if rows is None else [self._cut(x, i) if wide > 1 else x for x in rows for i in range(wide)]
         )
         held = await self._encrypted_total(cut, count * wide)
+        self._count_told(count * wide)
         made = [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
         return _regrouped(made, [wide] * count)
 
@@ -251,13 +266,14 @@ class Levelled(Slots):
         if not self.leads:
             self.tally.add(Operation.RERANDOMISE, len(flat))
         held = await self._total(flat)
+        self._count_told(len(flat))
         made = [Vector(Where.COORDINATOR, x.level, y) for x, y in zip(flat, held, strict=True)]
         return _regrouped(made, [x.wide for x in rows])
 
     async def broadcast(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR})
         flat = _flat(rows)
-        if self.leads:
+        if self.leads and not self.verify:
             self.tally.add(Operation.SEND, len(flat) * self.n_providers)
         held = await self._broadcast(flat)
         made = [Vector(Where.EVERYBODY, x.level, y) for x, y in zip(flat, held, strict=True)]
@@ -328,6 +344,11 @@ class Levelled(Slots):
             self.tally.add(Operation.ADD, (self.n_providers - 1) * count)
         else:
             self.tally.add(Operation.SEND, count)
+
+    def _count_told(self, count: int) -> None:
+        """Sums of rows that providers are told, who verify."""
+        if self.leads and self.verify:
+            self.tally.add(Operation.SEND, self.n_providers * count)
 
     def _all_at(self, rows: Matrix, places: set[Where]) -> None:
         if wrong := [x for x in rows if x.where not in places]:

@@ -36,4 +36,11 @@ def operations(study: Study, given: Circumstances) -> Tallies:
         with m.tally.part("certificate"):
             await examined(m, plan, found)
 
-    return tallied(run, n_providers=len(given.rows), slots=p.paper.slots, fresh_level=FRESH, lowest=LOWEST)
+    return tallied(
+        run,
+        n_providers=len(given.rows),
+        slots=p.paper.slots,
+        fresh_level=FRESH,
+        lowest=LOWEST,
+        verify=p.paper.verify,
+    )

@@ -44,7 +44,8 @@ func (k *Secret) encryptPoly(out []byte, message []uint64, common, seed []byte, 
 	a := r.poly()
 	defer r.done(a)
 	// The common seed is in the domain: even a seed used twice gives other errors.
-	r.addErrors(message, newStream(seed, forError, common, index))
+	r.errors(*a, newStream(seed, forError, common, index))
+	r.addInto(message, *a, r.N)
 	r.ntt(message)
 	r.uniform(*a, newStream(common, forCommon, nil, index))
 	r.mulSubInto(message, *a, k.s)

@@ -1,6 +1,8 @@
 package product
 
 import (
+	"sync"
+
 	"atoll/core/fault"
 	"atoll/core/fingerprint"
 	"atoll/core/parallel"
@@ -72,9 +74,13 @@ func (f *Fingerprint) Of(out []uint64, r *Ring, data []byte, count int) error {
 	return nil
 }
 
+// rooms hold a chunk of residues as it was sent, which is no secret.
+var rooms = sync.Pool{New: func() any { return new([chunk]uint64) }}
+
 // limb takes the fingerprints of one limb of one block.
 func (f *Fingerprint) limb(out []uint64, r *Ring, l int, data []byte, count int) error {
-	var room [chunk]uint64
+	room := rooms.Get().(*[chunk]uint64)
+	defer rooms.Put(room)
 	q, constant := r.Moduli[l], r.barrett[l]
 	var sums [Points]uint64
 	for from := 0; from < count; from += chunk {

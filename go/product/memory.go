@@ -6,7 +6,9 @@ import "sync"
 // touches fresh pages, and the faults cost as much as the arithmetic. So large
 // blocks lie outside the heap on huge pages and are used again.
 const (
-	largeBlock = 4 << 20 // bytes; smaller ones come from the heap
+	keptBlock  = 128 << 10 // bytes; smaller ones are left to the heap
+	pieces     = 64 << 10  // larger ones are multiples of this
+	largeBlock = 4 << 20   // these lie outside the heap
 	hugePage   = 2 << 20
 	maxIdle    = 512 << 20 // bytes kept for the next one
 )
@@ -20,14 +22,18 @@ var idle = struct {
 // takeWords returns n words with anything in them; give them back with
 // giveWords when nobody uses them any more.
 func takeWords(n int) []uint64 {
-	if n*8 < largeBlock {
+	unit, fresh := hugePage, mapWords
+	switch {
+	case n*8 < keptBlock:
 		return make([]uint64, n)
+	case n*8 < largeBlock:
+		unit, fresh = pieces, func(n int) []uint64 { return make([]uint64, n) }
 	}
-	capacity := (n*8 + hugePage - 1) / hugePage * hugePage / 8
+	capacity := (n*8 + unit - 1) / unit * unit / 8
 	if block := reuse(capacity); block != nil {
 		return block[:n]
 	}
-	return mapWords(capacity)[:n]
+	return fresh(capacity)[:n]
 }
 
 // reuse finds the smallest idle block that is large enough, unless it is far too large.
@@ -58,7 +64,7 @@ func wipeWords(block []uint64) {
 
 func giveWords(block []uint64) {
 	capacity := cap(block)
-	if len(block)*8 < largeBlock {
+	if len(block)*8 < keptBlock {
 		return
 	}
 	block = block[:capacity]

@@ -94,7 +94,7 @@ func (b *Right) encode(limb []uint64, innerBlock, colBlock, l int) {
 	innerFrom, innerTo := y.rightSpan(innerBlock)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
 	used := y.right(innerTo-innerFrom-1, colTo-colFrom-1) + 1
-	clear(limb)
+	clear(limb[:used])
 	q, next := r.Moduli[l], y.right(0, 1)
 	for j := innerFrom; j < innerTo; j++ {
 		place := y.right(j-innerFrom, 0)
@@ -261,8 +261,7 @@ func (p *PublicKey) addZero(first, second []uint64, s *stream) {
 	r.ntt(*u)
 	r.mulAddInto(first, *u, p.b)
 	r.mulAddInto(second, *u, p.a)
-	clear(*e)
-	r.addErrors(*e, s)
+	r.errors(*e, s)
 	r.ntt(*e)
 	r.addInto(second, *e, r.N)
 }

@@ -57,13 +57,17 @@ const errorDeviation = 3.2404
 // smallError draws one error in [-21, 21] in constant time.
 func smallError(s *stream) int64 { return sample.Binomial(s.Word()) }
 
-// addErrors adds a small error to every coefficient (not transformed).
-func (r *Ring) addErrors(poly []uint64, s *stream) {
-	for i := range r.N {
-		value := smallError(s)
-		for l, q := range r.Moduli {
-			place := l*r.N + i
-			poly[place] = addMod(poly[place], sample.Residue(value, q), q)
+// errors fills a polynomial with small errors (not transformed).
+func (r *Ring) errors(poly []uint64, s *stream) {
+	first := r.limb(poly, 0)
+	s.Fill(first)
+	for i, word := range first {
+		first[i] = uint64(sample.Binomial(word))
+	}
+	for l := r.Limbs - 1; l >= 0; l-- { // the first limb, where the errors are, last
+		q, part := r.Moduli[l], r.limb(poly, l)
+		for i, value := range first {
+			part[i] = sample.Residue(int64(value), q)
 		}
 	}
 }

@@ -16,37 +16,36 @@
 // multiply-add computes x y + z with one rounding at the end. So the argument
 // is about bounds only. Residues are balanced: |x| <= q/2 + 2 where that is said.
 //
-// Rounding without an instruction for it: doubles about 1.5 2^52 are the integers,
-// those about 1.5 2^53 the even integers. So adding such a constant to a product, in
-// one fused operation, rounds it, and taking the constant off again is exact.
-//
-// Reducing |x| < 2^53: c = round(x / q), where 1/q is rounded to 2^-105, so that c is
+// Reducing |x| < 2^53: c = round(fl(x / q)), where 1/q is rounded to 2^-105, so that c is
 // within 1/2 + 2^-51 of x/q, and x - c q, one fused operation, is an integer of at most
 // q/2 + 2. Exact.
 //
-// Multiplying |y| < 2^53 by a root |w| < q/2, of which v = w/q is known: |v| < 1/2
-// is rounded to 2^-55, which moves y v by at most 1/4; |y v| < 2^52 is rounded to
-// 1/4; c = round(y v) adds 1/2. So |c - y w/q| <= 1 and r = y w - c q has |r| <= q.
+// Halving a range: of |x| <= 2q, x less q with the sign of x is at most q in magnitude. That is one subtraction and no
+// multiplication, so it serves inside a transform.
+//
+// Multiplying |y| <= 2q by a root |w| < q/2, of which v = w/q is known: |v| < 1/2
+// is rounded to 2^-55, which moves y v by less than 1/4, as 2q < 2^53; |y v| < 2^52 is rounded to
+// 1/4; c = round(y v) adds 1/2. So |c - y w/q| < 1 and r = y w - c q has |r| < q.
 // It is found exactly: high = y w rounded, low = y w - high by one fused operation,
 // which is a double (the error of a product always is) of at most 2^50, because
 // |y w| < 2^104. Then high - c q = r - low is an integer below q + 2^50 < 2^53, so
 // the fused operation that computes it is exact, and so is adding low.
 //
-// With an even c, which saves an instruction, for |y| <= 1.75 q: |y v| < 2^53 / 2, so that the
-// constant 1.5 2^53 serves, and c is within 1 of y v, which v moves by at most 1.75/8. So
-// |r| < 1.22 q, and high - c q = r - low is an integer below 1.47 q + 1 < 2^53 again.
+// The forward butterfly, x + w y and x - w y, halves the range of x and multiplies y: from
+// |x|, |y| <= 2q both results are below q + q again. The first one, of residues as they are, which are
+// below q, leaves x alone. The backward one, x + y and w (x - y), from |x|, |y| <= q halves the range of the sum and
+// multiplies the difference, both at most 2q: the results are at most q again. The last step of the forward
+// transform halves the range once more, that of the backward one multiplies both, by 1/n as well: -q <= x < q, and
+// adding q to what is negative gives the residue in [0, q).
 //
-// The forward butterfly, x + w y and x - w y, reduces x and multiplies y with an even c: from
-// |x|, |y| <= 1.75 q both results are at most q/2 + 2 + 1.22 q < 1.75 q again. The backward one, x + y and
-// w (x - y), from |x|, |y| <= q + 2 reduces the sum and multiplies the
-// difference, both below 2q + 4 < 2^53: the results are at most q again. The
-// last step reduces, so that |x| < q, and adding q to what is negative gives
-// the residue in [0, q).
+// By the sign of a zero that would be wrong, so no zero may be negative. None is: a difference of equal numbers is
+// not, a sum is only if both numbers are, and x less q with its sign, which is every other sum's first number,
+// never is; nor is low, as a difference of equal numbers.
 //
 // Multiplying two balanced x and y has no v at hand: c = round(high / q). high is
-// below 2^102, so it is off by at most 2^48, 1/q by 2^-105; rounding their product is
-// the rounding to c: |c - x y/q| < 1/2 + 1/16 + 1/8 plus less than a hundredth, so
-// |r| < 0.76 q, and adding a residue stays below 2^53.
+// below 2^102, so it is off by at most 2^48, 1/q by 2^-105; their product, below 2^50, is rounded to
+// 1/16: |c - x y/q| < 1/2 + 1/16 + 1/8 + 1/16 plus less than a hundredth, so
+// |r| < 0.76 q, and adding a residue stays below 2q.
 //
 // # Sums of products
 //

@@ -48,27 +48,29 @@ func newPlan(sub *ring.SubRing, roots []uint64) *C.plan {
 	for i := range table {
 		table[i] = factor(plain(roots[i]))
 	}
+	shrink := plain(sub.NInv)
 	p := &allocate[C.plan](1)[0]
 	*p = C.plan{
 		q: C.double(q), inverse: C.double(1 / float64(q)), n: C.int(n),
 		root: &table[0], tail: (*C.double)(unsafe.Pointer(&laneRoots(table)[0])),
-		shrink: factor(plain(sub.NInv)),
-		p77:    factor(Reduce128(1<<13, 0, q, scalar.barrett)),
-		p51:    factor(1 << 51 % q),
-		p26:    factor(1 << 26),
+		shrink: factor(shrink), last: factor(scalar.mul(shrink, plain(roots[1]))),
+		p77: factor(Reduce128(1<<13, 0, q, scalar.barrett)),
+		p51: factor(1 << 51 % q),
+		p26: factor(1 << 26),
 	}
 	return p
 }
 
-// laneRoots arranges the roots of the three levels within eight residues lane by lane.
+// laneRoots arranges the roots of the last two levels within sixteen residues lane by lane: each lane has the one of
+// its four residues on the first of these levels, and then the two on the second.
 func laneRoots(roots []C.factor) []float64 {
 	n := len(roots)
-	out := allocate[float64](3 * n)
-	for eight := range n / 8 {
-		for level := range 3 {
-			for lane := range 4 {
-				root := roots[(n/8+eight)<<level+lane>>(2-level)]
-				place := 24*eight + 8*level + lane
+	out := allocate[float64](3 * n / 2)
+	for sixteen := range n / 16 {
+		for lane := range 4 {
+			four := 4*sixteen + lane
+			for which, root := range []C.factor{roots[n/4+four], roots[n/2+2*four], roots[n/2+2*four+1]} {
+				place := 24*sixteen + 8*which + lane
 				out[place], out[place+4] = float64(root.value), float64(root.quotient)
 			}
 		}
@@ -134,7 +136,7 @@ func (m *doubles) Small(value int64) uint64 { return math.Float64bits(float64(va
 // AddParts implements Parted.
 func (m *doubles) AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int) {
 	C.atoll_add_part(m.forward, words(s.sums), operand(s.work), operand(small), C.ptrdiff_t(step),
-		operand(x), operand(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Part), C.int(s.Rows), C.int(inner))
+		operand(x), operand(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Used), C.int(s.Part), C.int(s.Rows), C.int(inner))
 	s.count += inner
 }
 

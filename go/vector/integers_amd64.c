@@ -6,6 +6,7 @@
 #include "integers.h"
 
 #include <immintrin.h>
+#include <string.h>
 
 #define TARGET "avx512f,avx512bw,avx512ifma,avx512vbmi"
 #define KERNEL __attribute__((target(TARGET)))
@@ -146,35 +147,71 @@ LANE words all_odds(words x, words y) {
   return _mm512_permutex2var_epi64(x, _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15), y);
 }
 
-/* The last four levels, within every sixteen values, of two times sixteen at once, because each step waits for the
-   one before; below 2^52 afterwards, or residues. */
-LANE void forward_tail(uint64_t *p, const uint64_t *from, const multiplier *root, const uint64_t *tail, int count,
-                       const int to_residues, modulus m) {
-  for (int i = 0; i < count; i += 32, p += 32, from += 32, tail += 96, root += 2) {
-    words x[2], y[2], first[2], second[2];
-    for (int k = 0; k < 2; k++) x[k] = load(from + 16 * k), y[k] = load(from + 16 * k + 8);
-    for (int k = 0; k < 2; k++) butterfly(&x[k], &y[k], spread2(root[k]), m); /* 0-7, 8-15 */
-    for (int k = 0; k < 2; k++) first[k] = first_halves(x[k], y[k]), second[k] = second_halves(x[k], y[k]);
-    for (int k = 0; k < 2; k++) butterfly(&first[k], &second[k], load2(tail + 48 * k), m); /* 0-3 8-11, 4-7 12-15 */
-    for (int k = 0; k < 2; k++) x[k] = first_pairs(first[k], second[k]), y[k] = second_pairs(first[k], second[k]);
-    for (int k = 0; k < 2; k++) butterfly(&x[k], &y[k], load2(tail + 48 * k + 16), m); /* 0 1 4 5 ..., 2 3 6 7 ... */
-    for (int k = 0; k < 2; k++) first[k] = evens(x[k], y[k]), second[k] = odds(x[k], y[k]);
-    for (int k = 0; k < 2; k++) butterfly(&first[k], &second[k], load2(tail + 48 * k + 32), m); /* 0 2 ..., 1 3 ... */
-    for (int k = 0; k < 2; k++) {
-      words a = tight(first[k], m), b = tight(second[k], m);
-      if (to_residues) a = less_q(a, m), b = less_q(b, m);
-      store(p + 16 * k, zipped_first(a, b));
-      store(p + 16 * k + 8, zipped_second(a, b));
-    }
+/* The last four levels, within every sixteen values, two at a time, of `lots` times sixteen at once: each operation waits
+   for the one before, and the processor looks ahead only so far for one that does not. */
+#define EACH for (int k = 0; k < lots; k++)
+
+LANE void forward_tail1(uint64_t *p, const uint64_t *from, const multiplier *root, const uint64_t *tail, int count,
+                        const int lots, modulus m) {
+  for (int i = 0; i < count; i += 16 * lots, p += 16 * lots, from += 16 * lots, tail += 48 * lots, root += lots) {
+    words x[4], y[4], first[4], second[4];
+    EACH x[k] = load(from + 16 * k), y[k] = load(from + 16 * k + 8);
+    EACH butterfly(&x[k], &y[k], spread2(root[k]), m); /* 0-7, 8-15 */
+    EACH first[k] = first_halves(x[k], y[k]), second[k] = second_halves(x[k], y[k]);
+    EACH butterfly(&first[k], &second[k], load2(tail + 48 * k), m); /* 0-3 8-11, 4-7 12-15 */
+    EACH store(p + 16 * k, first[k]), store(p + 16 * k + 8, second[k]);
   }
 }
 
-/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. */
-LANE void forward_block(const integers_plan *t, uint64_t *p, const uint64_t *from, int size, int block,
+/* Below 2^52 afterwards, or residues. */
+LANE void forward_tail2(uint64_t *p, const uint64_t *tail, int count, const int to_residues, const int lots, modulus m) {
+  for (int i = 0; i < count; i += 16 * lots, p += 16 * lots, tail += 48 * lots) {
+    words x[4], y[4], first[4], second[4];
+    EACH x[k] = load(p + 16 * k), y[k] = load(p + 16 * k + 8);
+    EACH first[k] = first_pairs(x[k], y[k]), second[k] = second_pairs(x[k], y[k]);
+    EACH butterfly(&first[k], &second[k], load2(tail + 48 * k + 16), m); /* 0 1 4 5 ..., 2 3 6 7 ... */
+    EACH x[k] = evens(first[k], second[k]), y[k] = odds(first[k], second[k]);
+    EACH butterfly(&x[k], &y[k], load2(tail + 48 * k + 32), m); /* 0 2 ..., 1 3 ... */
+    EACH x[k] = tight(x[k], m), y[k] = tight(y[k], m);
+    if (to_residues) EACH x[k] = less_q(x[k], m), y[k] = less_q(y[k], m);
+    EACH store(p + 16 * k, zipped_first(x[k], y[k])), store(p + 16 * k + 8, zipped_second(x[k], y[k]));
+  }
+}
+
+LANE void forward_tail(uint64_t *p, const uint64_t *from, const multiplier *root, const uint64_t *tail, int count,
+                       const int to_residues, modulus m) {
+  if (count % 64 == 0) {
+    forward_tail1(p, from, root, tail, count, 4, m);
+    forward_tail2(p, tail, count, to_residues, 4, m);
+  } else {
+    forward_tail1(p, from, root, tail, count, 2, m);
+    forward_tail2(p, tail, count, to_residues, 2, m);
+  }
+}
+
+/* forward2 where y is zero from `used` values on. */
+LANE void forward2_short(const integers_plan *t, uint64_t *p, const uint64_t *from, int half, int group, int used,
+                         modulus m) {
+  lanes_multiplier w = spread2(t->root[group]);
+  for (int i = 0; i < half; i += 8) {
+    words x = load(from + i), y = x;
+    if (i < used) {
+      y = load(from + half + i);
+      butterfly(&x, &y, w, m);
+    }
+    store(p + i, x);
+    store(p + half + i, y);
+  }
+}
+
+/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. If they are
+   coefficients, so many are `used`, and the others zero; else `used` is 0. */
+LANE void forward_block(const integers_plan *t, uint64_t *p, const uint64_t *from, int size, int block, int used,
                         const int to_residues, modulus m) {
   int groups = t->n / size, inside = 1, s = size;
   if (__builtin_ctz((unsigned)size) % 2 == 1) { /* an odd number of levels before the tail */
-    forward2(t, p, from, s / 2, groups + block, 0, m);
+    if (used) forward2_short(t, p, from, s / 2, groups + block, used - s / 2, m);
+    else forward2(t, p, from, s / 2, groups + block, 0, m);
     inside = 2, s /= 2, from = p;
   }
   for (; s > 16; inside *= 4, s /= 4, from = p) {
@@ -202,7 +239,7 @@ LANE void forward(const integers_plan *t, uint64_t *p, const int to_residues) {
   }
   for (int j = 0; j < groups; j++) {
     uint64_t *block = p + (ptrdiff_t)j * s;
-    forward_block(t, block, block, s, j, to_residues, m);
+    forward_block(t, block, block, s, j, 0, to_residues, m);
   }
 }
 
@@ -254,20 +291,39 @@ LANE void backward4(const integers_plan *t, uint64_t *p, int step, int group, mo
   }
 }
 
-/* The first four levels, within every sixteen residues, of two times sixteen at once. */
+/* The first four levels, within every sixteen residues, likewise. */
+LANE void backward_tail1(uint64_t *p, const uint64_t *tail, int count, const int lots, modulus m) {
+  for (int i = 0; i < count; i += 16 * lots, p += 16 * lots, tail += 48 * lots) {
+    words x[4], y[4], first[4], second[4];
+    EACH x[k] = load(p + 16 * k), y[k] = load(p + 16 * k + 8);
+    EACH first[k] = all_evens(x[k], y[k]), second[k] = all_odds(x[k], y[k]);
+    EACH backward_butterfly(&first[k], &second[k], load2(tail + 48 * k + 32), m);
+    EACH x[k] = evens(first[k], second[k]), y[k] = odds(first[k], second[k]);
+    EACH backward_butterfly(&x[k], &y[k], load2(tail + 48 * k + 16), m);
+    EACH store(p + 16 * k, x[k]), store(p + 16 * k + 8, y[k]);
+  }
+}
+
+LANE void backward_tail2(uint64_t *p, const multiplier *root, const uint64_t *tail, int count, const int lots,
+                         modulus m) {
+  for (int i = 0; i < count; i += 16 * lots, p += 16 * lots, tail += 48 * lots, root += lots) {
+    words x[4], y[4], first[4], second[4];
+    EACH x[k] = load(p + 16 * k), y[k] = load(p + 16 * k + 8);
+    EACH first[k] = first_pairs(x[k], y[k]), second[k] = second_pairs(x[k], y[k]);
+    EACH backward_butterfly(&first[k], &second[k], load2(tail + 48 * k), m);
+    EACH x[k] = first_halves(first[k], second[k]), y[k] = second_halves(first[k], second[k]);
+    EACH backward_butterfly(&x[k], &y[k], spread2(root[k]), m);
+    EACH store(p + 16 * k, x[k]), store(p + 16 * k + 8, y[k]);
+  }
+}
+
 LANE void backward_tail(uint64_t *p, const multiplier *root, const uint64_t *tail, int count, modulus m) {
-  for (int i = 0; i < count; i += 32, p += 32, tail += 96, root += 2) {
-    words x[2], y[2], first[2], second[2];
-    for (int k = 0; k < 2; k++) x[k] = load(p + 16 * k), y[k] = load(p + 16 * k + 8);
-    for (int k = 0; k < 2; k++) first[k] = all_evens(x[k], y[k]), second[k] = all_odds(x[k], y[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&first[k], &second[k], load2(tail + 48 * k + 32), m);
-    for (int k = 0; k < 2; k++) x[k] = evens(first[k], second[k]), y[k] = odds(first[k], second[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&x[k], &y[k], load2(tail + 48 * k + 16), m);
-    for (int k = 0; k < 2; k++) first[k] = first_pairs(x[k], y[k]), second[k] = second_pairs(x[k], y[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&first[k], &second[k], load2(tail + 48 * k), m);
-    for (int k = 0; k < 2; k++) x[k] = first_halves(first[k], second[k]), y[k] = second_halves(first[k], second[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&x[k], &y[k], spread2(root[k]), m);
-    for (int k = 0; k < 2; k++) store(p + 16 * k, x[k]), store(p + 16 * k + 8, y[k]);
+  if (count % 64 == 0) {
+    backward_tail1(p, tail, count, 4, m);
+    backward_tail2(p, root, tail, count, 4, m);
+  } else {
+    backward_tail1(p, tail, count, 2, m);
+    backward_tail2(p, root, tail, count, 2, m);
   }
 }
 
@@ -298,13 +354,15 @@ KERNEL void atoll_integers_backward(const integers_plan *t, uint64_t *p) {
 KERNEL void atoll_integers_forward_short(const integers_plan *t, uint64_t *p, int used) {
   int size = t->n;
   while (size >= 64 && size / 2 >= used) size /= 2;
+  if (size > LEAF) size = t->n;
+  memset(p + used, 0, (size_t)(size - used) * sizeof *p);
   if (size > LEAF) {
     forward(t, p, 0);
     return;
   }
   modulus m = modulus_of(t);
   for (int block = t->n / size - 1; block >= 0; block--) {
-    forward_block(t, p + (ptrdiff_t)block * size, p, size, block, 0, m);
+    forward_block(t, p + (ptrdiff_t)block * size, p, size, block, used, 0, m);
   }
 }
 
@@ -392,12 +450,12 @@ KERNEL void atoll_integers_reduce(const integers_plan *t, uint64_t *first, uint6
 
 KERNEL void atoll_integers_add_part(const integers_plan *t, uint64_t *sums, uint64_t *work, const uint64_t *small,
                                     ptrdiff_t small_step, const uint64_t *x, const uint64_t *y, ptrdiff_t left, int size,
-                                    int part, int rows, int inner) {
+                                    int used, int part, int rows, int inner) {
   modulus m = modulus_of(t);
   for (int from = 0; from < inner; from += 4) {
     int count = inner - from < 4 ? inner - from : 4;
     for (int j = 0; j < count; j++) {
-      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, 0, m);
+      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, used, 0, m);
     }
     for (int row = 0; row < rows; row++) {
       ptrdiff_t at = ((ptrdiff_t)row * inner + from) * left;

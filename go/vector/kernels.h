@@ -19,8 +19,8 @@ typedef struct {
   double q, inverse; /* inverse: 1 / q rounded to nearest */
   int n;
   const factor *root; /* root[groups + i] belongs to group i of the level with so many groups */
-  const double *tail; /* for every eight residues: values and quotients of three levels, four lanes each */
-  factor shrink;      /* 1 / n, of the backward direction */
+  const double *tail; /* for every sixteen residues: values and quotients of two levels, four lanes each */
+  factor shrink, last; /* of the backward direction: 1 / n, and 1 / n times the root of the last level */
   factor p77, p51, p26; /* powers of two that join the halves of sums */
 } plan;
 
@@ -31,7 +31,7 @@ void atoll_backward(const plan *t, uint64_t *p);
 /* Residues to balanced doubles, in place. */
 void atoll_balance(const plan *t, uint64_t *p, int count);
 
-/* Forward, in place, of residues that are zero from `used` on; balanced doubles out. */
+/* Forward, in place, of residues, zero from `used` on whatever is there; balanced doubles out. */
 void atoll_forward_short(const plan *t, uint64_t *p, int used);
 
 /* out = x y, sum += x y, sum -= x y: residues x, a factor y of balanced doubles. */
@@ -50,11 +50,12 @@ void atoll_accumulate(uint64_t *sums, const double *x, const double *y, const do
 /* Residues of both sums, of `count` products each. */
 void atoll_reduce(const plan *t, uint64_t *first, uint64_t *second, const uint64_t *sums, int size, int64_t count);
 
-/* Transforms part number `part` of `inner` short polynomials (`size` coefficients each, `small_step` apart)
-   and adds their products with the same part of `rows` times `inner` left blocks (`left` apart) to the sums,
-   two for every row. `work` has room for four times `size`. */
+/* Transforms part number `part` of `inner` short polynomials (`size` coefficients each, zero from `used` on, `small_step`
+   apart) and adds their products with the same part of `rows` times `inner` left blocks (`left` apart) to the sums, two
+   for every row. `work` has room for four times `size`. */
 void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *small, ptrdiff_t small_step,
-                    const double *x, const double *y, ptrdiff_t left, int size, int part, int rows, int inner);
+                    const double *x, const double *y, ptrdiff_t left, int size, int used, int part, int rows,
+                    int inner);
 
 /* 52 bits each, two residues in thirteen bytes. Unpacking gives nonzero where one is not below q. */
 void atoll_pack(uint8_t *out, const uint64_t *x, int count);

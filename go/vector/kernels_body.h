@@ -23,10 +23,6 @@
 /* Integers below 2^52 are the low bits of doubles in [2^52, 2^53). */
 #define MAGIC 0x1p52
 
-/* Doubles about these are the integers, and the even integers: adding one and taking it off again rounds. */
-#define WHOLE 0x1.8p52
-#define EVEN 0x1.8p53
-
 typedef struct {
   doubles q, inverse;
 } modulus;
@@ -39,11 +35,11 @@ LANE modulus modulus_of(const plan *t) { return (modulus){d_set(t->q), d_set(t->
 LANE lanes_factor spread(factor w) { return (lanes_factor){d_set(w.value), d_set(w.quotient)}; }
 LANE lanes_factor load_factor(const double *p) { return (lanes_factor){d_load(p), d_load(p + 4)}; }
 
-/* x y rounded to a multiple of what the last bit of `about` is worth; |x y| is at most a third of `about`. */
-LANE doubles nearest(doubles x, doubles y, double about) { return d_sub(d_fma(x, y, d_set(about)), d_set(about)); }
-
 /* |x| < 2^53 to |x| <= q/2 + 2. */
-LANE doubles reduced(doubles x, modulus m) { return d_fnma(nearest(x, m.inverse, WHOLE), m.q, x); }
+LANE doubles reduced(doubles x, modulus m) { return d_fnma(d_round(d_mul(x, m.inverse)), m.q, x); }
+
+/* |x| <= 2q to |x| <= q. */
+LANE doubles halved(doubles x, modulus m) { return d_sub(x, d_signed(m.q, x)); }
 
 /* y w - count q. */
 LANE doubles remainder_of(doubles y, doubles w, doubles count, modulus m) {
@@ -51,50 +47,47 @@ LANE doubles remainder_of(doubles y, doubles w, doubles count, modulus m) {
   return d_add(d_fnma(count, m.q, high), low);
 }
 
-/* y w modulo q for |y| < 2^53 and |w| < q/2; at most q. */
+/* y w modulo q for |y| <= 2q and |w| < q/2; at most q. */
 LANE doubles times(doubles y, lanes_factor w, modulus m) {
   return remainder_of(y, w.value, d_round(d_mul(y, w.quotient)), m);
 }
 
-/* The same with an even count, which takes one instruction less; below 1.22 q for |y| <= 1.75 q. */
-LANE doubles times_even(doubles y, lanes_factor w, modulus m) {
-  return remainder_of(y, w.value, nearest(y, w.quotient, EVEN), m);
-}
-
 /* x y modulo q for balanced x and y; below 0.76 q. */
 LANE doubles product(doubles x, doubles y, modulus m) {
-  return remainder_of(x, y, nearest(d_mul(x, y), m.inverse, WHOLE), m);
+  return remainder_of(x, y, d_round(d_mul(d_mul(x, y), m.inverse)), m);
 }
 
-LANE doubles from_words(words x) { return d_sub(w_double(w_or(x, d_bits(d_set(MAGIC)))), d_set(MAGIC)); }
+/* 2^52 + x of a residue x, whose low bits these are. */
+LANE doubles raised(words x) { return w_double(w_or(x, d_bits(d_set(MAGIC)))); }
+
+LANE doubles from_words(words x) { return d_sub(raised(x), d_set(MAGIC)); }
+
+LANE doubles load_whole(const void *p) { return from_words(w_load(p)); }
 
 /* Residues in [0, q) to |x| <= (q - 1)/2. */
 LANE doubles load_balanced(const uint64_t *p, modulus m) {
-  doubles x = from_words(w_load(p));
-  return d_sub(x, d_where_less(d_mul(m.q, d_set(0.5)), x, m.q));
+  doubles x = raised(w_load(p)), half = d_add(d_mul(m.q, d_set(0.5)), d_set(MAGIC - 0.5));
+  return d_sub(x, d_if_negative(d_sub(half, x), d_add(m.q, d_set(MAGIC)), d_set(MAGIC)));
 }
 
-/* |x| < q to residues in [0, q). */
-LANE void store_residues(uint64_t *p, doubles x, modulus m) {
-  x = d_add(x, d_where_less(x, d_set(0), m.q));
-  w_store(p, w_xor(d_bits(d_add(x, d_set(MAGIC))), d_bits(d_set(MAGIC))));
+/* -q <= x < q, not a negative zero, to residues in [0, q), as words. */
+LANE doubles to_words(doubles x, modulus m) {
+  doubles above = d_add(x, d_if_negative(x, d_add(m.q, d_set(MAGIC)), d_set(MAGIC)));
+  return w_double(w_xor(d_bits(above), d_bits(d_set(MAGIC))));
 }
 
-LANE void store_either(double *p, doubles x, const int to_residues, modulus m) {
-  if (to_residues) store_residues((uint64_t *)p, x, m);
-  else d_store(p, x);
-}
+LANE void store_residues(uint64_t *p, doubles x, modulus m) { d_store(p, to_words(x, m)); }
 
-/* Forward: (x, y) to (x + w y, x - w y). |x| and |y| may be up to 1.75 q, and are so again afterwards. */
+/* Forward: (x, y) to (x + w y, x - w y). |x| and |y| may be up to 2q, and are so again afterwards. */
 LANE void butterfly(doubles *x, doubles *y, lanes_factor w, modulus m) {
-  doubles a = reduced(*x, m), b = times_even(*y, w, m);
+  doubles a = halved(*x, m), b = times(*y, w, m);
   *x = d_add(a, b);
   *y = d_sub(a, b);
 }
 
-/* The same from balanced ones. */
+/* The same from up to q. */
 LANE void first_butterfly(doubles *x, doubles *y, lanes_factor w, modulus m) {
-  doubles a = *x, b = times_even(*y, w, m);
+  doubles a = *x, b = times(*y, w, m);
   *x = d_add(a, b);
   *y = d_sub(a, b);
 }
@@ -115,16 +108,14 @@ LANE void forward4(const plan *t, double *p, const double *from, int step, int g
   lanes_factor w = spread(t->root[group]);
   lanes_factor v0 = spread(t->root[2 * group]), v1 = spread(t->root[2 * group + 1]);
   for (int i = 0; i < step; i += 4) {
+    const double *x = from + i;
     double *z = p + i;
     doubles a, b, c, d;
     if (fresh) {
-      const uint64_t *x = (const uint64_t *)from + i;
-      a = load_balanced(x, m), b = load_balanced(x + step, m);
-      c = load_balanced(x + 2 * step, m), d = load_balanced(x + 3 * step, m);
+      a = load_whole(x), b = load_whole(x + step), c = load_whole(x + 2 * step), d = load_whole(x + 3 * step);
       first_butterfly(&a, &c, w, m);
       first_butterfly(&b, &d, w, m);
     } else {
-      const double *x = from + i;
       a = d_load(x), b = d_load(x + step), c = d_load(x + 2 * step), d = d_load(x + 3 * step);
       butterfly(&a, &c, w, m);
       butterfly(&b, &d, w, m);
@@ -138,41 +129,76 @@ LANE void forward4(const plan *t, double *p, const double *from, int step, int g
   }
 }
 
-/* The last three levels, within every eight values, of two times eight at once, because each step waits for the one
-   before; balanced afterwards, or residues. */
-LANE void forward_tail(double *p, const double *from, const double *tail, int count, const int to_residues, modulus m) {
-  for (int i = 0; i < count; i += 16, p += 16, from += 16, tail += 48) {
-    doubles x[2], y[2], first[2], second[2];
-    for (int k = 0; k < 2; k++) x[k] = d_load(from + 8 * k), y[k] = d_load(from + 8 * k + 4);
-    for (int k = 0; k < 2; k++) butterfly(&x[k], &y[k], load_factor(tail + 24 * k), m); /* 0 1 2 3, 4 5 6 7 */
-    for (int k = 0; k < 2; k++) first[k] = d_first_halves(x[k], y[k]), second[k] = d_second_halves(x[k], y[k]);
-    for (int k = 0; k < 2; k++) butterfly(&first[k], &second[k], load_factor(tail + 24 * k + 8), m); /* 0 1 4 5, 2 3 6 7 */
-    for (int k = 0; k < 2; k++) x[k] = d_evens(first[k], second[k]), y[k] = d_odds(first[k], second[k]);
-    for (int k = 0; k < 2; k++) butterfly(&x[k], &y[k], load_factor(tail + 24 * k + 16), m); /* 0 2 4 6, 1 3 5 7 */
-    for (int k = 0; k < 2; k++) {
-      doubles a = reduced(x[k], m), b = reduced(y[k], m);
-      doubles c = d_evens(a, b), d = d_odds(a, b);
-      store_either(p + 8 * k, d_first_halves(c, d), to_residues, m);
-      store_either(p + 8 * k + 4, d_second_halves(c, d), to_residues, m);
-    }
+/* Sixteen values as four times four: x[k] holds those at places k, 4 + k, 8 + k, 12 + k, in the order 0 1 2 3 of rows. */
+LANE void load_columns(const double *p, doubles x[4]) {
+  doubles a = d_load_halves(p, p + 8), b = d_load_halves(p + 2, p + 10);
+  doubles c = d_load_halves(p + 4, p + 12), d = d_load_halves(p + 6, p + 14);
+  x[0] = d_evens(a, c), x[1] = d_odds(a, c), x[2] = d_evens(b, d), x[3] = d_odds(b, d);
+}
+
+LANE void store_columns(double *p, const doubles x[4]) {
+  d_store_halves(p, p + 8, d_evens(x[0], x[1]));
+  d_store_halves(p + 2, p + 10, d_evens(x[2], x[3]));
+  d_store_halves(p + 4, p + 12, d_odds(x[0], x[1]));
+  d_store_halves(p + 6, p + 14, d_odds(x[2], x[3]));
+}
+
+/* The last two levels, within every four values, of sixteen at once. */
+LANE void forward_tail(const plan *t, double *p, const double *from, int start, int count, modulus m) {
+  const double *tail = t->tail + (ptrdiff_t)start * 3 / 2;
+  for (int i = 0; i < count; i += 16, tail += 24) {
+    doubles x[4];
+    load_columns(from + i, x);
+    lanes_factor w = load_factor(tail), v0 = load_factor(tail + 8), v1 = load_factor(tail + 16);
+    butterfly(&x[0], &x[2], w, m);
+    butterfly(&x[1], &x[3], w, m);
+    butterfly(&x[0], &x[1], v0, m);
+    butterfly(&x[2], &x[3], v1, m);
+    store_columns(p + i, x);
   }
 }
 
-/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. */
-LANE void forward_block(const plan *t, double *p, const double *from, int size, int block, const int to_residues,
-                        modulus m) {
+/* |x| < 2q to residues, or to balanced ones. A step of its own: where each operation waits for the one before, the
+   processor sees more that does not wait. */
+LANE void finish(double *p, int count, const int to_residues, modulus m) {
+  for (int i = 0; i < count; i += 4) {
+    doubles x = d_load(p + i);
+    d_store(p + i, to_residues ? to_words(halved(x, m), m) : reduced(x, m));
+  }
+}
+
+/* forward2 where y is zero from `used` values on. */
+LANE void forward2_short(const plan *t, double *p, const double *from, int half, int group, int used, modulus m) {
+  lanes_factor w = spread(t->root[group]);
+  for (int i = 0; i < half; i += 4) {
+    doubles x = d_load(from + i), y = x;
+    if (i < used) {
+      y = d_load(from + half + i);
+      first_butterfly(&x, &y, w, m);
+    }
+    d_store(p + i, x);
+    d_store(p + half + i, y);
+  }
+}
+
+/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. If they are
+   coefficients, so many are `used` and below q, and the others zero; else `used` is 0. */
+LANE void forward_block(const plan *t, double *p, const double *from, int size, int block, int used,
+                        const int to_residues, modulus m) {
   int groups = t->n / size, inside = 1, s = size;
-  if (__builtin_ctz((unsigned)size) % 2 == 0) { /* an odd number of levels before the tail */
-    forward2(t, p, from, s / 2, groups + block, m);
+  if (__builtin_ctz((unsigned)size) % 2 == 1) { /* an odd number of levels before the tail */
+    if (used) forward2_short(t, p, from, s / 2, groups + block, used - s / 2, m);
+    else forward2(t, p, from, s / 2, groups + block, m);
     inside = 2, s /= 2, from = p;
   }
-  for (; s > 8; inside *= 4, s /= 4, from = p) {
+  for (; s > 4; inside *= 4, s /= 4, from = p) {
     for (int j = 0; j < inside; j++) {
       ptrdiff_t at = (ptrdiff_t)j * s;
       forward4(t, p + at, from + at, s / 4, (groups + block) * inside + j, 0, m);
     }
   }
-  forward_tail(p, from, t->tail + (ptrdiff_t)block * size * 3, size, to_residues, m);
+  forward_tail(t, p, from, block * size, size, m);
+  finish(p, size, to_residues, m);
 }
 
 static KERNEL void balance(const plan *t, uint64_t *p, int count) {
@@ -199,37 +225,52 @@ LANE void forward(const plan *t, uint64_t *words, const int to_residues) {
   }
   for (int j = 0; j < groups; j++) {
     double *block = p + (ptrdiff_t)j * s;
-    forward_block(t, block, block, s, j, to_residues, m);
+    forward_block(t, block, block, s, j, 0, to_residues, m);
   }
 }
 
-/* Backward: (x, y) to (x + y, w (x - y)). |x| and |y| may be up to q + 2, and are so again afterwards. */
+/* Backward: (x, y) to (x + y, w (x - y)). |x| and |y| may be up to q, and are so again afterwards. */
 LANE void backward_butterfly(doubles *x, doubles *y, lanes_factor w, modulus m) {
   doubles a = *x, b = *y;
-  *x = reduced(d_add(a, b), m);
+  *x = halved(d_add(a, b), m);
   *y = times(d_sub(a, b), w, m);
 }
 
+/* The last one of all, with 1/n in w. */
+LANE void last_butterfly(doubles *x, doubles *y, lanes_factor shrink, lanes_factor w, modulus m) {
+  doubles a = *x, b = *y;
+  *x = to_words(times(d_add(a, b), shrink, m), m);
+  *y = to_words(times(d_sub(a, b), w, m), m);
+}
+
 LANE void backward2(const plan *t, double *p, int half, int group, modulus m) {
-  lanes_factor w = spread(t->root[group]);
+  int last = group == 1;
+  lanes_factor w = spread(last ? t->last : t->root[group]), shrink = spread(t->shrink);
   for (int i = 0; i < half; i += 4) {
     doubles x = d_load(p + i), y = d_load(p + half + i);
-    backward_butterfly(&x, &y, w, m);
+    if (last) last_butterfly(&x, &y, shrink, w, m);
+    else backward_butterfly(&x, &y, w, m);
     d_store(p + i, x);
     d_store(p + half + i, y);
   }
 }
 
 LANE void backward4(const plan *t, double *p, int step, int group, modulus m) {
-  lanes_factor w = spread(t->root[group]);
+  int last = group == 1;
+  lanes_factor w = spread(last ? t->last : t->root[group]), shrink = spread(t->shrink);
   lanes_factor v0 = spread(t->root[2 * group]), v1 = spread(t->root[2 * group + 1]);
   for (int i = 0; i < step; i += 4) {
     double *z = p + i;
     doubles a = d_load(z), b = d_load(z + step), c = d_load(z + 2 * step), d = d_load(z + 3 * step);
     backward_butterfly(&a, &b, v0, m);
     backward_butterfly(&c, &d, v1, m);
-    backward_butterfly(&a, &c, w, m);
-    backward_butterfly(&b, &d, w, m);
+    if (last) {
+      last_butterfly(&a, &c, shrink, w, m);
+      last_butterfly(&b, &d, shrink, w, m);
+    } else {
+      backward_butterfly(&a, &c, w, m);
+      backward_butterfly(&b, &d, w, m);
+    }
     d_store(z, a);
     d_store(z + step, b);
     d_store(z + 2 * step, c);
@@ -237,20 +278,19 @@ LANE void backward4(const plan *t, double *p, int step, int group, modulus m) {
   }
 }
 
-/* The first three levels, within every eight residues, of two times eight at once. */
-LANE void backward_tail(double *p, const double *tail, int count, modulus m) {
-  for (int i = 0; i < count; i += 16, p += 16, tail += 48) {
-    const uint64_t *from = (const uint64_t *)p;
-    doubles x[2], y[2], first[2], second[2];
-    for (int k = 0; k < 2; k++) x[k] = load_balanced(from + 8 * k, m), y[k] = load_balanced(from + 8 * k + 4, m);
-    for (int k = 0; k < 2; k++) first[k] = d_first_halves(x[k], y[k]), second[k] = d_second_halves(x[k], y[k]);
-    for (int k = 0; k < 2; k++) x[k] = d_evens(first[k], second[k]), y[k] = d_odds(first[k], second[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&x[k], &y[k], load_factor(tail + 24 * k + 16), m); /* 0 2 4 6, 1 ... */
-    for (int k = 0; k < 2; k++) first[k] = d_evens(x[k], y[k]), second[k] = d_odds(x[k], y[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&first[k], &second[k], load_factor(tail + 24 * k + 8), m);
-    for (int k = 0; k < 2; k++) x[k] = d_first_halves(first[k], second[k]), y[k] = d_second_halves(first[k], second[k]);
-    for (int k = 0; k < 2; k++) backward_butterfly(&x[k], &y[k], load_factor(tail + 24 * k), m); /* 0 1 2 3, 4 5 6 7 */
-    for (int k = 0; k < 2; k++) d_store(p + 8 * k, x[k]), d_store(p + 8 * k + 4, y[k]);
+/* The first two levels, within every four residues, of sixteen at once. */
+LANE void backward_tail(const plan *t, double *p, int start, int count, modulus m) {
+  const double *tail = t->tail + (ptrdiff_t)start * 3 / 2;
+  for (int i = 0; i < count; i += 16, tail += 24) {
+    doubles x[4];
+    load_columns(p + i, x);
+    for (int k = 0; k < 4; k++) x[k] = from_words(d_bits(x[k]));
+    lanes_factor w = load_factor(tail), v0 = load_factor(tail + 8), v1 = load_factor(tail + 16);
+    backward_butterfly(&x[0], &x[1], v0, m);
+    backward_butterfly(&x[2], &x[3], v1, m);
+    backward_butterfly(&x[0], &x[2], w, m);
+    backward_butterfly(&x[1], &x[3], w, m);
+    store_columns(p + i, x);
   }
 }
 
@@ -271,12 +311,10 @@ KERNEL void atoll_backward(const plan *t, uint64_t *words) {
   double *p = (double *)words;
   int leaf = t->n < LEAF ? t->n : LEAF;
   for (int start = 0; start < t->n; start += leaf) {
-    backward_tail(p + start, t->tail + (ptrdiff_t)start * 3, leaf, m);
-    backward_levels(t, p + start, start, 8, leaf, m);
+    backward_tail(t, p + start, start, leaf, m);
+    backward_levels(t, p + start, start, 4, leaf, m);
   }
   backward_levels(t, p, 0, leaf, t->n, m);
-  lanes_factor shrink = spread(t->shrink);
-  for (int i = 0; i < t->n; i += 4) store_residues(words + i, reduced(times(d_load(p + i), shrink, m), m), m);
 }
 
 KERNEL void atoll_balance(const plan *t, uint64_t *p, int count) { balance(t, p, count); }
@@ -287,6 +325,8 @@ KERNEL void atoll_forward_short(const plan *t, uint64_t *p, int used) {
   double *d = (double *)p;
   int size = t->n;
   while (size >= 32 && size / 2 >= used) size /= 2;
+  if (size > LEAF) size = t->n;
+  memset(p + used, 0, (size_t)(size - used) * sizeof *p);
   if (size > LEAF) {
     forward(t, p, 0);
     return;
@@ -294,7 +334,7 @@ KERNEL void atoll_forward_short(const plan *t, uint64_t *p, int used) {
   balance(t, p, size);
   modulus m = modulus_of(t);
   for (int block = t->n / size - 1; block >= 0; block--) {
-    forward_block(t, d + (ptrdiff_t)block * size, d, size, block, 0, m);
+    forward_block(t, d + (ptrdiff_t)block * size, d, size, block, used, 0, m);
   }
 }
 
@@ -307,7 +347,7 @@ KERNEL void atoll_multiply_add(const plan *t, uint64_t *sum, const uint64_t *x, 
   modulus m = modulus_of(t);
   for (int i = 0; i < count; i += 4) {
     doubles added = product(load_balanced(x + i, m), d_load(y + i), m);
-    store_residues(sum + i, reduced(d_add(from_words(w_load(sum + i)), added), m), m);
+    store_residues(sum + i, halved(d_add(load_whole(sum + i), added), m), m);
   }
 }
 
@@ -315,7 +355,7 @@ KERNEL void atoll_multiply_sub(const plan *t, uint64_t *sum, const uint64_t *x, 
   modulus m = modulus_of(t);
   for (int i = 0; i < count; i += 4) {
     doubles taken = product(load_balanced(x + i, m), d_load(y + i), m);
-    store_residues(sum + i, reduced(d_sub(from_words(w_load(sum + i)), taken), m), m);
+    store_residues(sum + i, halved(d_sub(load_whole(sum + i), taken), m), m);
   }
 }
 
@@ -404,18 +444,18 @@ KERNEL void atoll_reduce(const plan *t, uint64_t *first, uint64_t *second, const
     split26(w_add(w_load(s + 8), low_bias), &l1, &l0);
     doubles upper = reduced(d_add(times(h1, p77, m), times(h0, p51, m)), m);
     doubles lower = d_add(times(l1, p26, m), l0);
-    store_residues(out, reduced(d_add(upper, lower), m), m);
+    store_residues(out, halved(d_add(upper, lower), m), m);
   }
 }
 
 KERNEL void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *small, ptrdiff_t small_step,
-                           const double *x, const double *y, ptrdiff_t left, int size, int part, int rows,
-                           int inner) {
+                           const double *x, const double *y, ptrdiff_t left, int size, int used, int part,
+                           int rows, int inner) {
   modulus m = modulus_of(t);
   for (int from = 0; from < inner; from += 4) {
     int count = inner - from < 4 ? inner - from : 4;
     for (int j = 0; j < count; j++) {
-      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, 0, m);
+      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, used, 0, m);
     }
     for (int row = 0; row < rows; row++) {
       ptrdiff_t at = ((ptrdiff_t)row * inner + from) * left;

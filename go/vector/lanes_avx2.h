@@ -14,6 +14,14 @@ typedef __m256i words;
 
 LANE doubles d_load(const void *p) { return _mm256_loadu_pd((const double *)p); }
 LANE void d_store(void *p, doubles x) { _mm256_storeu_pd((double *)p, x); }
+/* The two doubles at p and the two at q. */
+LANE doubles d_load_halves(const double *p, const double *q) {
+  return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(p)), _mm_loadu_pd(q), 1);
+}
+LANE void d_store_halves(double *p, double *q, doubles x) {
+  _mm_storeu_pd(p, _mm256_castpd256_pd128(x));
+  _mm_storeu_pd(q, _mm256_extractf128_pd(x, 1));
+}
 LANE doubles d_set(double x) { return _mm256_set1_pd(x); }
 LANE doubles d_add(doubles x, doubles y) { return _mm256_add_pd(x, y); }
 LANE doubles d_sub(doubles x, doubles y) { return _mm256_sub_pd(x, y); }
@@ -24,14 +32,12 @@ LANE doubles d_fms(doubles x, doubles y, doubles z) { return _mm256_fmsub_pd(x, 
 LANE doubles d_fnma(doubles x, doubles y, doubles z) { return _mm256_fnmadd_pd(x, y, z); }
 /* The nearest integer. */
 LANE doubles d_round(doubles x) { return _mm256_round_pd(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-/* z where x < y, else zero. */
-LANE doubles d_where_less(doubles x, doubles y, doubles z) {
-  return _mm256_and_pd(_mm256_cmp_pd(x, y, _CMP_LT_OQ), z);
-}
+/* By the sign of x. */
+LANE doubles d_if_negative(doubles x, doubles yes, doubles no) { return _mm256_blendv_pd(no, yes, x); }
+/* Positive x with the sign of y. */
+LANE doubles d_signed(doubles x, doubles y) { return _mm256_or_pd(x, _mm256_and_pd(y, _mm256_set1_pd(-0.0))); }
 
-/* Of x = x0 x1 x2 x3 and y: x0 x1 y0 y1, x2 x3 y2 y3, x0 y0 x2 y2, x1 y1 x3 y3. */
-LANE doubles d_first_halves(doubles x, doubles y) { return _mm256_permute2f128_pd(x, y, 0x20); }
-LANE doubles d_second_halves(doubles x, doubles y) { return _mm256_permute2f128_pd(x, y, 0x31); }
+/* Of x = x0 x1 x2 x3 and y: x0 y0 x2 y2, x1 y1 x3 y3. */
 LANE doubles d_evens(doubles x, doubles y) { return _mm256_unpacklo_pd(x, y); }
 LANE doubles d_odds(doubles x, doubles y) { return _mm256_unpackhi_pd(x, y); }
 

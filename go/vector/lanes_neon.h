@@ -20,6 +20,12 @@ LANE void d_store(void *p, doubles x) {
   vst1q_f64((double *)p, x.a);
   vst1q_f64((double *)p + 2, x.b);
 }
+/* The two doubles at p and the two at q. */
+LANE doubles d_load_halves(const double *p, const double *q) { return (doubles){vld1q_f64(p), vld1q_f64(q)}; }
+LANE void d_store_halves(double *p, double *q, doubles x) {
+  vst1q_f64(p, x.a);
+  vst1q_f64(q, x.b);
+}
 LANE doubles d_set(double x) { return (doubles){vdupq_n_f64(x), vdupq_n_f64(x)}; }
 LANE doubles d_add(doubles x, doubles y) { return (doubles){vaddq_f64(x.a, y.a), vaddq_f64(x.b, y.b)}; }
 LANE doubles d_sub(doubles x, doubles y) { return (doubles){vsubq_f64(x.a, y.a), vsubq_f64(x.b, y.b)}; }
@@ -37,17 +43,20 @@ LANE doubles d_fnma(doubles x, doubles y, doubles z) {
 /* The nearest integer. */
 LANE doubles d_round(doubles x) { return (doubles){vrndnq_f64(x.a), vrndnq_f64(x.b)}; }
 
-LANE float64x2_t where_less(float64x2_t x, float64x2_t y, float64x2_t z) {
-  return vreinterpretq_f64_u64(vandq_u64(vcltq_f64(x, y), vreinterpretq_u64_f64(z)));
+LANE float64x2_t if_negative(float64x2_t x, float64x2_t yes, float64x2_t no) {
+  return vbslq_f64(vcltzq_s64(vreinterpretq_s64_f64(x)), yes, no);
 }
-/* z where x < y, else zero. */
-LANE doubles d_where_less(doubles x, doubles y, doubles z) {
-  return (doubles){where_less(x.a, y.a, z.a), where_less(x.b, y.b, z.b)};
+/* By the sign of x. */
+LANE doubles d_if_negative(doubles x, doubles yes, doubles no) {
+  return (doubles){if_negative(x.a, yes.a, no.a), if_negative(x.b, yes.b, no.b)};
+}
+/* Positive x with the sign of y. */
+LANE doubles d_signed(doubles x, doubles y) {
+  const uint64x2_t sign = vdupq_n_u64(1ull << 63);
+  return (doubles){vbslq_f64(sign, y.a, x.a), vbslq_f64(sign, y.b, x.b)};
 }
 
-/* Of x = x0 x1 x2 x3 and y: x0 x1 y0 y1, x2 x3 y2 y3, x0 y0 x2 y2, x1 y1 x3 y3. */
-LANE doubles d_first_halves(doubles x, doubles y) { return (doubles){x.a, y.a}; }
-LANE doubles d_second_halves(doubles x, doubles y) { return (doubles){x.b, y.b}; }
+/* Of x = x0 x1 x2 x3 and y: x0 y0 x2 y2, x1 y1 x3 y3. */
 LANE doubles d_evens(doubles x, doubles y) { return (doubles){vzip1q_f64(x.a, y.a), vzip1q_f64(x.b, y.b)}; }
 LANE doubles d_odds(doubles x, doubles y) { return (doubles){vzip2q_f64(x.a, y.a), vzip2q_f64(x.b, y.b)}; }
 

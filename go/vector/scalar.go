@@ -63,12 +63,17 @@ func asScalar(sub *ring.SubRing) *scalar {
 	return &scalar{sub, sub.Modulus, [2]uint64{sub.BRedConstant[0], sub.BRedConstant[1]}}
 }
 
-func (m *scalar) Forward(p []uint64)               { m.sub.NTT(p, p) }
-func (m *scalar) Backward(p []uint64)              { m.sub.INTT(p, p) }
-func (m *scalar) Factor([]uint64)                  {}
-func (m *scalar) Operand([]uint64)                 {}
-func (m *scalar) ForwardOperand(p []uint64, _ int) { m.sub.NTT(p, p) }
-func (m *scalar) mul(x, y uint64) uint64           { return MulMod(x, y, m.q, m.barrett) }
+func (m *scalar) Forward(p []uint64)  { m.sub.NTT(p, p) }
+func (m *scalar) Backward(p []uint64) { m.sub.INTT(p, p) }
+func (m *scalar) Factor([]uint64)     {}
+func (m *scalar) Operand([]uint64)    {}
+
+func (m *scalar) ForwardOperand(p []uint64, used int) {
+	clear(p[used:])
+	m.sub.NTT(p, p)
+}
+
+func (m *scalar) mul(x, y uint64) uint64 { return MulMod(x, y, m.q, m.barrett) }
 
 func (m *scalar) Multiply(out, x, y []uint64) {
 	for i := range out {

@@ -46,7 +46,7 @@ type Modulus interface {
 	Add(x, y []uint64)
 	// Operand turns transformed residues into an operand, in place.
 	Operand(p []uint64)
-	// ForwardOperand transforms residues which are zero from `used` on, and makes an operand of them.
+	// ForwardOperand transforms residues, taken for zero from `used` on whatever is there, and makes an operand of them.
 	ForwardOperand(p []uint64, used int)
 	// Accumulate adds to the two sums the products of `count` blocks of x, and of y, with those of b;
 	// left and right are the distances from one block to the next. MaxBlocks bounds the total.

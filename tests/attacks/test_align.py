@@ -202,3 +202,19 @@ def test_rows_that_are_not_ones_own_are_refused_where_they_come_back() -> None:
     assert sorted(own_rows(mine, mine[ELEMENT_BYTES:], me)) == [1, 2]
     with pytest.raises(MessageError, match="clinic-0/provider was sent rows that it does not have"):
         own_rows(mine, mine[:ELEMENT_BYTES] + strange, me)
+
+
+def test_ids_and_their_comparison_are_hashed_apart(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown of all ids together must never be what one id would be, nor that of another study."""
+    honest, contexts = intersection.blinded, set[str]()
+
+    def blinded(seed: bytes, ids: Any, context: str) -> bytes:
+        contexts.add(context)
+        return honest(seed, ids, context)
+
+    monkeypatch.setattr(intersection, "blinded", blinded)
+    tapped(example)
+    digest = resolve(example.study).digest
+    assert contexts == {digest, f"{digest}/common ids"}
+    one, other = (honest(bytes(32), ["an id"], context) for context in sorted(contexts))
+    assert one != other

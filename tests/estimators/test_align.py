@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 import atoll
+from atoll.data.ids import fingerprint
 from atoll.errors import AtollError, DataError, SchemaError
 
 
@@ -171,3 +172,10 @@ def test_errors_name_rows_of_the_file_after_alignment(tmp_path: Path) -> None:
     row = int(aligned.rows["island-1"][0])
     with pytest.raises(DataError, match=rf"line {row + 2}\b"):
         atoll.PCA(1, protocol="sfpca", partition="vertical").fit(aligned)
+
+
+def test_lists_of_ids_have_one_fingerprint_only_if_they_are_the_same() -> None:
+    """Where one id ends and the next begins counts, and so does their order."""
+    lists = [("ab", "c"), ("a", "bc"), ("abc",), ("c", "ab"), ("ab", "c", ""), ("ab",), ()]
+    assert len({fingerprint(ids) for ids in lists}) == len(lists)
+    assert fingerprint(("ab", "c")) == fingerprint(["ab", "c"])

@@ -29,7 +29,7 @@ from atoll.protocols.preparation.messages import Flat, Means, Wanted
 from atoll.runtime.execute import run_study
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.address import Address
-from atoll.study.model import TablePlan
+from atoll.study.model import Party, TablePlan
 
 
 def parts(frame: pd.DataFrame, n: int = 3) -> dict[str, pd.DataFrame]:
@@ -308,6 +308,17 @@ def test_a_leader_that_lies_is_refused(
 def test_a_plan_that_cannot_be_is_refused(plan: TablePlan, words: str) -> None:
     with pytest.raises(StudyError, match=words):
         resolve(structs.replace(prepared().study, table=plan))
+
+
+def test_nobody_can_leave_while_tables_are_prepared_together() -> None:
+    """Sums over two sets of islands, one less the other, are those of the island that left."""
+    study = structs.replace(prepared().study, secure_sum="masks", sum_options={"dropouts": 1})
+    with pytest.raises(StudyError, match="no island can leave while tables are prepared together") as caught:
+        resolve(study)
+    assert caught.value.path == ("sum", "dropouts")
+    helped = structs.replace(study, sum_options={}, parties=(*study.parties, Party("broker", ("mediator",))))
+    with pytest.raises(StudyError, match="where the secure sum 'mix' has helpers"):
+        resolve(structs.replace(helped, secure_sum="mix"))
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,9 @@ def _publish(staging: Path, target: Path) -> None:
     new = sorted(path.relative_to(staging) for path in staging.rglob("*") if path.is_file())
     lists = [path for path in new if path.name.endswith(LIST)]
     stale = {path for one in lists for path in _listed(target / one)} - {target / path for path in new}
+    target.mkdir(parents=True, exist_ok=True)
     for path in [*(path for path in new if path not in lists), *lists]:
-        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        (target / path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what one party gets
         (staging / path).replace(target / path)
     for path in stale:
         path.unlink(missing_ok=True)

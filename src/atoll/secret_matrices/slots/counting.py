@@ -23,9 +23,9 @@ HELD = object()
 class Counting(Levelled):
     """One role's operations. Nothing is opened: what a program does with an opened result, it must skip."""
 
-    async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:
+    async def encrypted_total(self, rows: Sequence[Values] | None, count: int, wide: int = 1) -> Matrix:
         """Rows may be None everywhere: how many there are is known."""
-        return await super().encrypted_total([np.zeros(0)] * count if rows is None else rows, count)
+        return await super().encrypted_total([np.zeros(0)] * count if rows is None else rows, count, wide)
 
     def _add(self, xs: Sequence[Any]) -> Any:
         return HELD
@@ -49,7 +49,7 @@ class Counting(Levelled):
         return HELD
 
     def _at_coordinator(self, count: int) -> Sequence[Any]:
-        return [HELD if self.leads else None] * count
+        return [HELD if self.leads or self.verify else None] * count
 
     async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[Any]:
         return self._at_coordinator(count)
@@ -97,12 +97,19 @@ def tallied(
     slots: int,
     fresh_level: int,
     lowest: int,
+    verify: bool = False,
 ) -> Tallies:
     """Count a program at both kinds of roles."""
     found = []
     for leads in (True, False):
-        levels = {"fresh_level": fresh_level, "lowest": lowest}
-        m = Counting(leads=leads, n_providers=n_providers, slots=slots, **levels)
+        m = Counting(
+            leads=leads,
+            n_providers=n_providers,
+            slots=slots,
+            fresh_level=fresh_level,
+            lowest=lowest,
+            verify=verify,
+        )
         asyncio.run(program(m))
         found.append(m.tally)
     return Tallies(*found)

@@ -14,6 +14,7 @@ from atoll.errors import MessageError
 from atoll.network import Network, Record
 from atoll.randomness import SEED_BYTES, derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
+from atoll.secret_matrices.slots.levelled import lengths_of_parts, pasted
 from atoll.secret_matrices.slots.machine import Values
 from atoll.secret_matrices.slots.messages import ReceiverKey, ReceiverSecret, SwitchedRow, placed
 from atoll.study.address import Address
@@ -82,6 +83,10 @@ class Circle:
             found.append(await self.read(placed(message, self.coordinator, step, place), length))
         return found
 
+    async def body(self, step: int, place: int) -> memoryview:
+        """One row as it came."""
+        return placed(await self.net.receive(SwitchedRow, self.coordinator), self.coordinator, step, place)
+
     async def read(self, switched: memoryview, length: int) -> Values:
         """A row under the receivers' key, in the clear."""
         assert self._secret is not None, "public() comes first"
@@ -115,7 +120,11 @@ class Receiver:
             self._circles[receivers] = Circle(*self._circle, self._addresses, self._providers, receivers)
         circle = self._circles[receivers]
         await circle.public()
-        return await circle.rows(lengths)
+        found = pasted(
+            await circle.rows(lengths_of_parts(lengths, circle.set.slots)), lengths, circle.set.slots
+        )
+        assert found is not None, "whoever is in the circle receives"
+        return found
 
 
 def _receiving_key(chosen: Set, common: bytes, seed: bytes) -> tuple[Secret, memoryview]:

@@ -41,6 +41,15 @@ def test_arrays_come_back_as_they_were(array: np.ndarray) -> None:
     np.testing.assert_array_equal(back.body, array)
 
 
+def test_numbers_of_another_byte_order_are_the_same_numbers() -> None:
+    for code in ("f8", "f4", "i8", "i4", "u8", "u4"):
+        array = np.arange(6).reshape(2, 3).astype(f">{code}")
+        back = DECODER.decode(codec.encode(Table(array, ())))
+        assert isinstance(back, Table)
+        assert back.body.dtype == np.dtype(f"<{code}")
+        assert back.body.tolist() == array.tolist()
+
+
 def test_decoded_arrays_cannot_be_written() -> None:
     back = DECODER.decode(codec.encode(Table(np.zeros(3), ())))
     with pytest.raises(ValueError, match="read-only"):
@@ -172,6 +181,7 @@ def test_the_error_about_a_message_quotes_nothing_of_it() -> None:
         DECODER.decode(codec.encode({"type": "Jane Doe, 1961", "n": 3}))
     assert "Jane" not in str(caught.value)
     assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None  # a traceback would print it
 
 
 # ---- buffers that are not copied ----

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from atoll import errors
-from atoll.crypto.hazmat import ciphertexts
+from atoll.crypto.hazmat import ciphertexts, significands
 from atoll.crypto.hazmat.ciphertexts import Description, seal
 from atoll.crypto.hazmat.packing import Layout, Limbs, integers_from_limbs, limbs_from_integers
 from atoll.crypto.hazmat.paillier import INSECURE_TEST, PAILLIER_2048, PAILLIER_3072, SecretKey, generate
@@ -338,6 +338,40 @@ def test_a_batch_is_as_long_as_it_says() -> None:
     for other in ([*found, found[0]], found[:-1]):
         with pytest.raises(errors.MessageError, match="wrong number of ciphertexts"):
             opened(seal(PUBLIC, ciphertexts.KIND_PACKED, description, other))
+
+
+def test_one_kind_of_batch_is_not_read_as_another() -> None:
+    """Significands of base 16 as numbers on the grid would be wrong ones."""
+    packed = encrypted([1], Layout.plan(BITS, value_bits=20, summands=2))
+    plain = significands.encrypt(PUBLIC, np.array([1.0]), fresh_seed())
+    with pytest.raises(errors.MessageError, match="not a ciphertext batch of this version and kind"):
+        opened(plain)
+    with pytest.raises(errors.MessageError, match="not a ciphertext batch of this version and kind"):
+        significands.decrypt(KEY, packed)
+    for kind in (0, 3, 255):
+        with pytest.raises(errors.MessageError, match="not a ciphertext batch of this version and kind"):
+            ciphertexts.unseal(PUBLIC, 1, seal(PUBLIC, kind, b"", [mpz(5)]))
+
+
+def test_a_batch_is_cut_between_ciphertexts_only() -> None:
+    layout = Layout(20, 24, 3)
+    batch = encrypted([1, 2, 3, 4, 5, 6], layout)
+    assert [opened(part) for part in ciphertexts.split(PUBLIC, batch, 2)] == [[1, 2, 3], [4, 5, 6]]
+    for parts in (3, 4, 6, 7):
+        with pytest.raises(errors.ParameterError, match="between ciphertexts"):
+            ciphertexts.split(PUBLIC, batch, parts)
+
+
+def test_a_layout_that_the_key_has_no_room_for_is_refused() -> None:
+    """Its digits would wrap at the modulus."""
+    for slots, good in ((BITS // 30, True), (BITS // 30 + 1, False)):
+        description = Description(Layout(20, 30, slots), 1, 1).to_bytes()
+        batch = seal(PUBLIC, ciphertexts.KIND_PACKED, description, [mpz(1)])
+        if good:
+            assert opened(batch) == [0]
+        else:
+            with pytest.raises(errors.MessageError, match="a layout that the key has no room for"):
+                opened(batch)
 
 
 @pytest.mark.parametrize("load", [0, 4, 1 << 40])

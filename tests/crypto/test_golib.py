@@ -10,6 +10,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -213,3 +214,27 @@ def test_a_view_that_the_library_reads_is_kept_and_its_buffer_is_not_held() -> N
     again = golib.bytes_in(view)
     view.release()  # a BufferError while somebody holds a buffer
     del again
+
+
+def test_a_forked_child_frees_nothing_of_its_parents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go's runtime does not survive a fork: a call would hang, when Python collects what it inherited."""
+    freed: list[int] = []
+
+    class Library:
+        def atoll_release(self, number: int, *_: Any) -> None:
+            freed.append(number)
+
+    monkeypatch.setattr(golib, "_library", Library())
+    golib._release(1)
+    monkeypatch.setattr(golib, "_forked", True)
+    golib._release(2)
+    assert freed == [1]
+
+
+def test_what_the_library_has_filled_nobody_writes_to() -> None:
+    """It travels without a copy: what is sent again must be what was sent."""
+    room = golib.bytes_out(8)
+    view = golib.frozen(room)
+    assert view.readonly
+    with pytest.raises(ValueError, match="read-only"):
+        room[0][0] = 1

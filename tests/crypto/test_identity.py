@@ -157,6 +157,8 @@ def test_a_file_that_is_not_one_is_refused(tmp_path: Path) -> None:
     for field, value in (
         ("atoll_identity", 2),
         ("public", Identity.new().public.raw.hex()),
+        ("public", (one.public.signing + Identity.new().public.sealing).hex()),
+        ("public", (Identity.new().public.signing + one.public.sealing).hex()),
         ("public", "zz"),
         ("secret", "00"),
         ("secret", "zz"),

@@ -381,3 +381,34 @@ def test_handles_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.alive == 1
         del key
         assert found.alive == 0
+
+
+@pytest.mark.parametrize(
+    "limbs",
+    [
+        np.zeros((2, 3), np.uint64),
+        np.zeros((4, 3), np.uint64),
+        np.zeros((3, 0), np.uint64),
+        np.zeros(3, np.uint64),
+        np.zeros((3, 2), np.int64),
+    ],
+    ids=lambda limbs: f"{limbs.dtype}-{limbs.shape}",
+)
+def test_values_come_as_three_rows_of_limbs(limbs: np.ndarray) -> None:
+    pair = lattice.keygen(parameters=INSECURE_TEST_SINGLE, for_tests=True)
+    key = lattice.PublicKey(pair.public, for_tests=True)
+    with pytest.raises(errors.ParameterError, match=r"values must be a \(3, n\) array of uint64 limbs"):
+        key.encrypt(limbs)
+
+
+def test_an_insecure_set_is_for_tests_in_every_way_in() -> None:
+    pair = lattice.keygen(parameters=INSECURE_TEST_SINGLE, for_tests=True)
+    for use in (
+        lambda: lattice.keygen(parameters=INSECURE_TEST_SINGLE),
+        lambda: lattice.key_share(bytes(32), parameters=INSECURE_TEST_COLLECTIVE),
+        lambda: lattice.PublicKey(pair.public),
+        lambda: lattice.SecretKey(pair.secret),
+        lambda: lattice.inspect(pair.public),
+    ):
+        with pytest.raises(errors.ParameterError):
+            use()

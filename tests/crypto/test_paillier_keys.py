@@ -119,6 +119,10 @@ def test_malformed_public_keys_are_refused(key: SecretKey) -> None:
         good[:1] + b"\x07" + good[2:],
         public_bytes(n - 1, h),
         public_bytes(n >> 1 | 1, h),
+        bytes([1, 1])
+        + paillier.to_little(n, 256)
+        + paillier.to_little(h, 256),  # of 512 bits, as one of 2048
+        public_bytes(n, mpz(0)),
         public_bytes(n, mpz(1)),
         public_bytes(n, n),
         public_bytes(n, p),

@@ -121,3 +121,13 @@ def test_bad_messages_are_refused() -> None:
     other = generate(INSECURE_TEST, fresh_seed())
     with pytest.raises(errors.KeyMismatch):
         significands.decrypt(other, batch)
+
+
+def test_every_sum_may_be_a_bit_wider() -> None:
+    """The bound that travels with a batch is what refuses a sum that would wrap."""
+    one = encrypted([1.5])
+    assert significands._read(PUBLIC, one).bits == 57
+    for count in (2, 3, 7):
+        assert significands._read(PUBLIC, significands.add(PUBLIC, [one] * count)).bits == 56 + count
+    far = significands.add(PUBLIC, [one, encrypted([2.0**40])])
+    assert significands._read(PUBLIC, far).bits == 57 + 40 + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -17,8 +18,10 @@ from atoll.crypto.slots import (
     find,
     from_inputs,
     opened,
+    opened_all,
     public_share,
     refreshed,
+    refreshed_all,
     sets,
     switched,
     total,
@@ -264,3 +267,61 @@ def test_the_set_of_the_paper_multiplies_and_refreshes():
     fresh = refreshed(x, total(paper, parts), label("r"), 3)
     openings = [s.opening_part(fresh, label("o", i), 12) for i, s in enumerate(secrets)]
     assert np.abs(opened(fresh, total(paper, openings)) - values**2).max() < 1e-5
+
+
+def test_lists_that_do_not_go_together_are_refused():
+    """What is beyond the shorter one would be left out, or read from beside it."""
+    keys, secret = GROUP.keys, GROUP.secrets[0]
+    for xs, others in (([X, Y], 1), ([X], 2)):
+        for use in (
+            lambda xs=xs, n=others: keys.subtract_all(xs, [Y] * n),
+            lambda xs=xs, n=others: keys.plus_all(xs, [A] * n),
+            lambda xs=xs, n=others: keys.times_all(xs, [Y] * n),
+            lambda xs=xs, n=others: keys.rotate_all(xs, [1] * n),
+        ):
+            with pytest.raises(ParameterError, match="do not go with"):
+                use()
+        with pytest.raises(ParameterError, match="do not go with"):
+            opened_all(xs, [b""] * others, 1)
+        with pytest.raises(ParameterError, match="do not go with"):
+            refreshed_all(xs, [b""] * others, [bytes(32)] * len(xs), 3)
+    with pytest.raises(ParameterError, match="0 ciphertexts"):
+        opened_all([], [], 1)
+    with pytest.raises(ParameterError, match="no parts"):
+        total(GROUP.set, [])
+    for commons in ([bytes(31), bytes(33)], [bytes(64), b""], [bytes(16), bytes(48)]):
+        with pytest.raises(ParameterError, match="a seed has 32 bytes"):
+            secret.refresh_parts([X, Y], commons, bytes(32))
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        np.zeros((SLOTS - 1, 2), np.uint64),
+        np.zeros((SLOTS, 1), np.uint64),
+        np.zeros((2, SLOTS), np.uint64),
+        np.zeros((SLOTS, 2), np.int64),
+    ],
+    ids=lambda shares: f"{shares.dtype}-{shares.shape}",
+)
+def test_shares_have_two_words_for_every_slot(shares):
+    with pytest.raises(ParameterError, match="shares are a"):
+        GROUP.secrets[0].input_part(shares, bytes(32), label("s"))
+
+
+def test_no_numbers_are_no_vector():
+    for rows in ([], [np.zeros(0)]):
+        with pytest.raises(ParameterError, match="0 numbers do not fit"):
+            GROUP.keys.encrypt_all(rows, label("s"))
+
+
+def test_a_mark_tells_ciphertexts_apart_and_not_the_moduli_that_are_left():
+    """A party makes one part of a ciphertext: cut short, it is the same one."""
+    lowered = GROUP.keys.lowered(X, 3)
+    assert len(X.mark()) == 32
+    assert X.mark() != Y.mark()
+    assert X.mark() == Ciphertext.from_bytes(X.set, X.to_bytes()).mark()
+    assert X.mark() == Ciphertext.from_half(X.set, X.half()).mark()
+    row, head = 2 * SLOTS * 8, 8
+    assert X.mark() == hashlib.sha256(X.half()[head : head + row]).digest()
+    assert lowered.mark() == hashlib.sha256(lowered.half()[head : head + row]).digest()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.examples import pppca, private_pppca
+from tests.support.examples import EXAMPLES, pppca, private_pppca
 
 from atoll.privacy.ledger import Ledger
 from atoll.protocols.base import Learned
@@ -43,6 +43,7 @@ def test_a_party_sees_its_own_roles_and_messages_and_no_others() -> None:
 def test_what_a_run_cost_adds_up() -> None:
     whole = costs()
     assert (whole.messages, whole.bytes, whole.kinds) == (4, 42, {"Kind": 4})
+    assert [cost.messages_received for cost in whole.roles.values()] == [2, 2, 0]
     assert {name: cost.bytes_received for name, cost in whole.roles.items()} == {
         "st/provider": 12,
         "st-mary/provider": 0,
@@ -102,3 +103,5 @@ def test_it_is_said_where_a_run_was_booked(
         }
         assert booked(example.study, own) == said
     assert booked(pppca().study, {}) is None
+    published = EXAMPLES["dpdpca-paper"]()
+    assert booked(published.study, published.own) == "nothing is promised, so nothing was booked"

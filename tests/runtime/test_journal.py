@@ -290,9 +290,12 @@ def test_a_durable_journal_is_on_disk_when_it_says_so(
 ) -> None:
     """File by file, and nothing counts as synced whose sync has failed."""
     synced: list[str] = []
+    sizes: dict[str, int] = {}
 
     def fdatasync(fd: int) -> None:
-        synced.append(Path(f"/proc/self/fd/{fd}").readlink().name)
+        name = Path(f"/proc/self/fd/{fd}").readlink().name
+        synced.append(name)
+        sizes[name] = os.fstat(fd).st_size
 
     monkeypatch.setattr(os, "fdatasync", fdatasync)
     journal = Journal(tmp_path, KEY, HEADER)
@@ -301,11 +304,12 @@ def test_a_durable_journal_is_on_disk_when_it_says_so(
     place = journal.append(Sent(0, 1, bytes(32)))
     journal.sync()
     assert synced == ["small"]
-    assert journal.synced == place
-    journal.keep(SECRET)
+    assert journal.synced == place == sizes["small"]
+    piece = journal.keep(SECRET)
     synced.clear()
     journal.sync_bulk()
     assert synced == ["bulk", "small"]
+    assert sizes["bulk"] == piece.offset + piece.length + 16  # what is synced was written before
 
     def fails(fd: int) -> None:
         raise OSError("the disk is gone")

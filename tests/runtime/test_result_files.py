@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,22 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path: Path, monkeypatch:
         write_whole(old, b"half of the new one")
     assert [path.name for path in tmp_path.iterdir()] == ["study.atoll"]
     assert old.read_bytes() == b"the old result"
+
+
+def test_a_file_is_whole_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, seen = tmp_path / "study.atoll", list[tuple[int, bool, bool]]()
+
+    def fsync(fd: int) -> None:
+        beside = Path(f"/proc/self/fd/{fd}").readlink().parent == tmp_path
+        seen.append((os.fstat(fd).st_size, beside, path.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_whole(path, b"x" * 1000)
+    write_whole(tmp_path / "other", b"y", durable=False)
+    assert seen == [(1000, True, False)]
+    assert path.read_bytes() == b"x" * 1000
 
 
 def test_a_result_whose_study_was_edited_is_refused(tmp_path: Path) -> None:

@@ -101,6 +101,16 @@ def test_one_file_for_two_islands_counts_no_row_twice(folder: Path) -> None:
         read_own(open_study(written(folder, EXACT, local)))
 
 
+def test_columns_of_one_file_may_be_two_islands(folder: Path) -> None:
+    """Where islands hold columns of the same people, no row counts twice."""
+    study = EXACT.replace('"pppca"', '"sfpca"\npartition = "vertical"').replace('"server"', '"coordinator"')
+    study = study.replace('secure_sum = "shares"\n', "").replace(
+        "[parameters]", '[parameters]\ncolumns = ["a"]'
+    )
+    local = 'data = { north = "north.csv", south = "north.csv" }\n'
+    assert list(read_own(open_study(written(folder, study, local)))) == ["north", "south"]
+
+
 def test_a_private_study_books_in_the_sites_ledger_unless_another_is_named(folder: Path) -> None:
     file = open_study(written(folder, PRIVATE, DATA + NAMED))
     assert ledger_of(file.study, file.local) == folder / "home" / "ledger.db"

@@ -142,6 +142,41 @@ def test_a_product_for_another_party_is_hidden_by_80_bits(monkeypatch: pytest.Mo
     assert kinds.count(Factors) == kinds.count(Supplied) == 2
 
 
+def test_no_seed_of_a_pairs_encryption_serves_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two ciphertexts with one random factor show the quotient of what they hide."""
+    seeds: list[bytes] = []
+    gilboa = supplies.paillier.gilboa
+
+    def noted(real: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            seeds.append(arguments[-1])
+            return real(*arguments)
+
+        return call
+
+    for name in ("encrypted", "times_plus"):
+        monkeypatch.setattr(gilboa, name, noted(getattr(gilboa, name)))
+
+    async def take(machine, which):  # type: ignore[no-untyped-def]
+        for _ in range(2):
+            await machine.triples(1)
+
+    run(take, 3, key_bits=2048)
+    assert len(seeds) == len(set(seeds)) == 3 * 2 * (1 + 2)
+    assert {len(seed) for seed in seeds} == {32}
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_as_many_factors_arrive_as_were_asked_for(count: int) -> None:
+    gilboa, paillier = supplies.paillier.gilboa, supplies.paillier
+    key = paillier.generate(paillier.parameters_for(2048), bytes(32))
+    batch = gilboa.encrypted(key.public, [1, 2], bytes(32))
+    with pytest.raises(MessageError, match=f"2 encrypted factors arrived where {count} were due"):
+        gilboa.decrypted(key, batch, count)
+    with pytest.raises(MessageError, match=f"2 encrypted factors arrived where {count} were due"):
+        gilboa.times_plus(key.public, batch, [1] * count, [5] * count, bytes(32))
+
+
 # ---- nothing unasked ----
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.examples import dpdpca, pppca
+from tests.support.networks import pinned, starts_of
 
+from atoll.crypto.identity import Identity
 from atoll.errors import PrivacyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import resolve
-from atoll.runtime.nats.owned import _ledger
+from atoll.protocols.own import Own
+from atoll.runtime.nats.owned import _ledger, own_of
 from atoll.runtime.nats.site import DataSet, Site
+from atoll.runtime.nats.starts import RunStart
+from atoll.runtime.studies import data_holders
 
 PRIVATE, EXACT, PUBLISHED = (
     resolve(example.study) for example in (dpdpca(), pppca(), dpdpca("paillier", calibration="paper"))
@@ -45,3 +52,44 @@ def test_what_is_exact_is_booked_where_there_is_a_ledger(site: Site) -> None:
     assert _ledger(site, EXACT, data_set(None)) is None
     with pytest.raises(PrivacyError, match="needs the identity"):
         _ledger(site, PRIVATE, data_set(None))
+
+
+# ---- what a party's roles are handed ----
+
+
+@pytest.fixture
+def start(site: Site, tmp_path: Path) -> RunStart:
+    """A run of a private study on a table of which every value can be told."""
+    (tmp_path / "table.csv").write_text("age,dose,weight,stay\n" + "7777,7777,7777,7777\n" * 40)
+    Ledger.create(site.ledger).close()
+    (site.folder / "policy.toml").write_text("[allow]\nmin_colluders = 1\n")
+    study = pinned(PRIVATE)
+    return next(one for name, one in starts_of(study).items() if name in data_holders(study))
+
+
+def handed(site: Site, start: RunStart, path: Path) -> Own:
+    known = {"cohort": DataSet(path=str(path), identity="cohort", capacity=500)}
+    (site.folder / "data.json").write_bytes(msgspec.json.encode(known))
+    return own_of(site, Identity.new(), start, "cohort")
+
+
+def test_a_run_is_handed_the_sites_table_conditions_and_ledger(
+    site: Site, start: RunStart, tmp_path: Path
+) -> None:
+    own = handed(site, start, tmp_path / "table.csv")
+    assert own.table.n_rows == 40
+    assert (own.table.identity, own.table.capacity) == ("cohort", 500)
+    assert own.min_colluders == 1
+    assert own.ledger is not None
+    own.ledger.close()
+
+
+def test_a_rehearsal_is_handed_made_up_rows_and_nothing_of_the_sites(
+    site: Site, start: RunStart, tmp_path: Path
+) -> None:
+    """No value of the table, no ledger to spend from, no share of an earlier run."""
+    own = handed(site, replace(start, rehearse=True), tmp_path / "table.csv")
+    values = own.table.features(own.table.columns)
+    assert len(values) != 40
+    assert not (values == 7777).any()
+    assert (own.ledger, dict(own.kept), own.table.identity) == (None, {}, None)

@@ -11,7 +11,7 @@ from tests.support.examples import EXAMPLES, dpdpca, pppca
 from tests.support.sites import pinned
 
 from atoll.errors import ParameterError
-from atoll.runtime.nats.policy import Allow, Policy, Table, learners, read_policy, refusals
+from atoll.runtime.nats.policy import Allow, Policy, Table, _texts, learners, read_policy, refusals
 from atoll.study.model import Study
 
 STUDY = pinned(pppca().study)
@@ -119,6 +119,26 @@ def test_epsilons_are_compared() -> None:
     colluders = int(private.parameters["colluders"])
     assert refusals(Policy(allow=Allow(min_colluders=colluders)), private, me, None) == []
     assert refusals(Policy(allow=Allow(min_colluders=colluders + 1)), private, me, None) != []
+
+
+def test_an_epsilon_that_nothing_promises_is_none() -> None:
+    """A published form has an epsilon in its words and noise that does not keep it."""
+    for name in ("dpdpca-paper", "synthesis-published"):
+        study = pinned(EXAMPLES[name]().study)
+        (said,) = refusals(Policy(allow=Allow(max_epsilon=1e9)), study, study.parties[0].name, None)
+        assert said == "it promises no epsilon, and 1e+09 is the most"
+
+
+def test_a_column_is_used_where_a_schema_or_a_mapping_names_it() -> None:
+    """As one of the table's columns, as a category, or as the key of what is said of it."""
+    few = structs.replace(STUDY, parameters={**STUDY.parameters, "label": None, "columns": ("age",)})
+    tabled = structs.replace(few, table=structs.replace(few.table, columns=("age", "stay")))
+    sorted_ = structs.replace(few, table=structs.replace(few.table, categorical=("stay",)))
+    assert refused(few, never_columns=("stay",)) == []
+    for study in (tabled, sorted_):
+        assert refused(study, never_columns=("stay",)) == ["it would use stay, which is never to be used"]
+    texts = set(_texts({"bounds": {"stay": (0, 9)}, "schema": [{"of": {"dose": 1}}, "age"], "n": 3}))
+    assert texts == {"bounds", "stay", "schema", "of", "dose", "age", "n"}
 
 
 def test_a_file_is_read_strictly(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tests.support.examples import pppca
 from tests.support.sites import identities, pinned
 
@@ -105,6 +107,26 @@ def test_receipts_of_other_runs_are_not_compared(tmp_path: Path) -> None:
     other = read_receipt(elsewhere.finish(KEYS["server"], "finished"))
     assert any("have different runs" in said for said in contradictions([north, other]))
     assert contradictions([north, north]) == ["two of the receipts are by the same party"]
+
+
+@pytest.mark.parametrize(
+    ("field", "other", "said"),
+    [
+        ("run", "00", "different runs"),
+        ("study", "00", "different studies"),
+        ("parties", {"hospital-0": "00"}, "different parties"),
+        ("approvals", {"hospital-0": "00"}, "different approvals"),
+        ("rehearse", True, "different kinds of run"),
+    ],
+)
+def test_receipts_are_of_one_run_in_every_respect(
+    tmp_path: Path, field: str, other: object, said: str
+) -> None:
+    north = read_receipt(written(tmp_path / "n"))
+    server = read_receipt(written(tmp_path / "s", SERVER, NORTH))
+    assert contradictions([north, server]) == []
+    changed = replace(server, header=structs.replace(server.header, **{field: other}))
+    assert contradictions([north, changed]) == [f"server and hospital-0 have {said}"]
 
 
 def test_every_altered_byte_is_noticed(tmp_path: Path) -> None:

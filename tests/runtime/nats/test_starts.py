@@ -139,12 +139,19 @@ def test_between_machines_every_party_has_a_fingerprint_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "spoken"), [((1,), (1,), 1), ((1, 2), (2, 3), 2), ((1, 2), (1,), 1)]
+    ("ours", "theirs", "spoken"),
+    [((1,), (1,), 1), ((1, 2), (2, 3), 2), ((1, 2), (1,), 1), ((1, 2, 3), (3, 2, 4), 3)],
 )
 def test_the_newest_common_version_is_spoken(
     ours: tuple[int, ...], theirs: tuple[int, ...], spoken: int
 ) -> None:
     assert starts.common_version({"us": ours, "them": theirs}) == spoken
+
+
+def test_times_are_as_docs_say() -> None:
+    assert starts.LIFETIME == 604_800  # a week
+    assert starts.LONGEST_LIFETIME == 7_776_000  # 90 days
+    assert starts.SKEW == 300
 
 
 def test_versions_without_one_in_common_are_refused_by_name() -> None:

@@ -117,6 +117,19 @@ def test_numbers_that_do_not_fit_are_refused_even_if_sealed(changes: dict[str, o
         read(sealed(good(**changes)))
 
 
+@pytest.mark.parametrize("kind", [wire.HELLO, wire.NEWS, wire.ABORT, wire.ALIVE])
+def test_a_status_has_a_limit(kind: int) -> None:
+    """What is read whole, before anybody knows what it is, does not fill the memory."""
+    for total, fits in ((1 << 16, True), ((1 << 16) + 1, False)):
+        head = good(kind=kind, seq=0, depth=0, digest=bytes(32), total=total)
+        frame = sealed(head, wire._filled(head.pack(), bytes(total)))
+        if fits:
+            assert len(read(frame)[1]) == total
+        else:
+            with pytest.raises(MessageError, match="do not fit together"):
+                read(frame)
+
+
 def test_what_fills_a_block_must_be_nothing() -> None:
     plain = wire._filled(good().pack(), b"payload")
     for other in (plain[:-1] + b"x", plain + bytes(BLOCK)):

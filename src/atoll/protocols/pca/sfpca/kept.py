@@ -25,6 +25,8 @@ class Kept(Message, frozen=True):
 
     session: bytes
     holder: str
+    members: tuple[str, ...]
+    """The providers of the session, in its order: a later step takes nobody else's numbers for a share."""
     columns: tuple[str, ...]
     named: bool
     exponent: int
@@ -67,6 +69,7 @@ async def keep(
     share = Kept(
         machine.session,
         machine.me,
+        tuple(map(str, machine.providers)),
         *columns,
         range_.exponent,
         range_.centre,
@@ -93,6 +96,7 @@ def _keep_dealt(
     share = Kept(
         machine.session,
         machine.me,
+        tuple(map(str, machine.providers)),
         *columns,
         range_.exponent,
         range_.centre,

@@ -178,14 +178,21 @@ def own_share(own: Own, study: Study, me: Address) -> Kept:
     kept: Kept = codec.decode(own.kept[me.role], Kept)
     if kept.session.hex() != study.read_parameters(LaterParameters).session or kept.holder != str(me):
         raise MessageError("a kept share belongs to another session or another role")
-    if kept.threshold:
-        _check_place(kept, study, me)
+    _check_places(kept, study, me)
     return kept
 
 
-def _check_place(kept: Kept, study: Study, me: Address) -> None:
-    """The study must name enough shares, each once, and this role's at its place."""
+def _check_places(kept: Kept, study: Study, me: Address) -> None:
+    """The study must name those who have the shares, enough of them, and each one's at its place.
+
+    Shares are weighted by the places of all: a share that is weighted otherwise may say itself, because the
+    masks of a later step are made for the matrix, and not for a share.
+    """
     points, members = study.read_parameters(LaterParameters).points or (), study.who(PROVIDER)
+    if not kept.threshold:
+        if {str(a) for a in members} != set(kept.members):
+            raise MessageError("the later step is not one of all providers with a share, and of no others")
+        return
     if len(set(points)) != len(points) or len(points) != len(members) or len(points) < kept.threshold:
         raise MessageError(
             f"the later step names {len(set(points))} shares of {len(members)} providers, where "
@@ -193,6 +200,10 @@ def _check_place(kept: Kept, study: Study, me: Address) -> None:
         )
     if me in members and points[members.index(me)] != kept.point:
         raise MessageError(f"the later step takes the share of {me} for another one")
+    due = dict(enumerate(kept.members, 1))
+    for member, point in zip(members, points, strict=True):
+        if due.get(point) != str(member):
+            raise MessageError(f"the later step takes a number of {member} for the share of place {point}")
 
 
 def checked_rows(island: Island, kept: Kept) -> Chosen:
@@ -270,7 +281,7 @@ PROTOCOL = Protocol(
     data_roles=frozenset({PROVIDER}),
     reads_table=lambda study, address: study.releases("scores", address),
     single_roles=frozenset({COORDINATOR}),
-    version=2,
+    version=3,
     messages=(*messages.MESSAGES, Compared),
     parameters=LaterParameters,
     outputs=OUTPUTS,

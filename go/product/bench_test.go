@@ -35,6 +35,12 @@ func benchmarkRound(b *testing.B, name string, y Layout, leftBits, rightBits, sh
 			Multiply(message, g.key, []Term{{left, right}}, nil, 0, label("z"), nil)
 		}
 	})
+	streamed, _ := StreamRight(g.ring, m, rightBits+1, y)
+	b.Run("multiply as large ones are, encoded on the way", func(b *testing.B) {
+		for b.Loop() {
+			Multiply(message, g.key, []Term{{left, streamed}}, nil, 0, label("z"), nil)
+		}
+	})
 	b.Run("sum of products only", func(b *testing.B) {
 		c0 := make([]uint64, y.OutPolys()*g.ring.Limbs*g.ring.N)
 		c1 := make([]uint64, len(c0))

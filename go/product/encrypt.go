@@ -91,8 +91,7 @@ func checkLeft(r *Ring, x *Matrix, limit, shift int, y Layout) error {
 }
 
 // Assemble adds up the parties' parts and the coordinator's own, public share
-// (nil if there is none): the first halves of the ciphertext, for everybody. Without parts it is the public share's
-// encoding alone.
+// (nil if there is none): the first halves of the ciphertext, for everybody.
 func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts [][]byte) error {
 	if err := y.check(r); err != nil {
 		return err
@@ -101,14 +100,11 @@ func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts []
 	if err := checkRoom(out, count*r.PolySize()); err != nil {
 		return err
 	}
-	var sum []uint64
-	if len(parts) > 0 || public == nil {
-		var err error
-		if sum, err = AddPolys(r, count, parts); err != nil {
-			return err
-		}
-		defer giveWords(sum)
+	sum, err := AddPolys(r, count, parts)
+	if err != nil {
+		return err
 	}
+	defer giveWords(sum)
 	if public != nil {
 		if err := checkLeft(r, public, 64*public.Words, shift, y); err != nil {
 			return err
@@ -116,19 +112,13 @@ func Assemble(out []byte, r *Ring, public *Matrix, shift int, y Layout, parts []
 	}
 	size, scale, length := r.PolySize(), r.scale(shift), r.Limbs*r.N
 	return parallel.Run(count, func(_, p int) error {
-		var part []uint64
-		if sum != nil {
-			part = sum[p*length : (p+1)*length]
-		}
+		part := sum[p*length : (p+1)*length]
 		if public != nil {
 			poly := r.poly()
 			defer r.done(poly)
 			r.encodeLeft(*poly, public, y, p/y.innerBlocks(), p%y.innerBlocks(), scale)
 			r.ntt(*poly)
-			if part != nil {
-				r.addInto(*poly, part, r.N)
-			}
-			part = *poly
+			r.addInto(part, *poly, r.N)
 		}
 		r.packResidues(out[p*size:(p+1)*size], part, r.N)
 		return nil

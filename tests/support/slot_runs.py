@@ -44,7 +44,12 @@ class Run(NamedTuple):
 
 
 def run_of(
-    program: Program, inputs: Sequence[Any], reception: Reception | None = None, *, set_name: str = INSECURE
+    program: Program,
+    inputs: Sequence[Any],
+    reception: Reception | None = None,
+    *,
+    set_name: str = INSECURE,
+    verify: bool = False,
 ) -> Run:
     tallies: dict[str, Tally] = {}
     chosen: dict[str, Any] = {"set_name": set_name, "for_tests": set_name == INSECURE}
@@ -52,7 +57,7 @@ def run_of(
     def role(kind: type[roles.Provider] | type[roles.Coordinator]) -> Any:
         async def run(net: Network, study: Study, own: Any, record: Record) -> Learned:
             providers, guests = study.who("provider"), study.who("consumer")
-            machine = kind(net, record, study.digest, COORDINATOR, providers, guests, **chosen)
+            machine = kind(net, record, study.digest, COORDINATOR, providers, guests, **chosen, verify=verify)
             await machine.set_up()
             place = 0 if net.me == COORDINATOR else 1 + providers.index(net.me)
             result = await program(machine, inputs[place])
@@ -104,10 +109,11 @@ def encrypted(
     reception: Reception | None = None,
     *,
     set_name: str = INSECURE,
+    verify: bool = False,
     observer: Observer | None = None,
 ) -> Ran:
     """``inputs``: the coordinator's, then the providers'."""
-    run = run_of(program, inputs, reception, set_name=set_name)
+    run = run_of(program, inputs, reception, set_name=set_name, verify=verify)
     outcome = LocalEngine().run(run.protocol, run.study, {}, observer=observer)
     results = {str(a): learned.outputs["result"] for a, learned in outcome.learned.items()}
     return Ran(results, run.tallies, outcome.transcript)

@@ -32,6 +32,7 @@ from atoll.crypto.hazmat.slot_secrets import (
 )
 from atoll.crypto.hazmat.slots import (
     HEADER_BYTES,
+    RESIDUE_BYTES,
     Ciphertext,
     Encoded,
     Factor,
@@ -47,6 +48,7 @@ from atoll.crypto.hazmat.slots import (
 
 __all__ = [
     "HEADER_BYTES",
+    "RESIDUE_BYTES",
     "SHARE_WORDS",
     "Ciphertext",
     "Encoded",

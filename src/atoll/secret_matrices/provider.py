@@ -225,7 +225,8 @@ class Provider(RoleMachine):
     async def _give_carried(self, left: Left, step: int) -> None:
         """The coordinator's part of an encrypted matrix is encoded, but not encrypted."""
         public = await left.matrix.carried.value()
-        body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [])
+        nothing = bytes(left.layout.left_polys * left.ring.poly_size)
+        body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [nothing])
         await self._give(left, "encrypted", step, body, left.ring.degree)
 
     async def _ciphertext(self, left: Left) -> Ciphertext:

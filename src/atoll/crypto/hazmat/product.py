@@ -177,7 +177,7 @@ class Right(golib.GoObject):
 def assemble(
     ring: Ring, public: Integers | None, shift: int, layout: Layout, parts: Sequence[golib.Buffer]
 ) -> memoryview:
-    """Add up everybody's encryption and the coordinator's public share; without parts, encode that alone."""
+    """The coordinator's part: add up everybody's encryption and its own, public share."""
     out = golib.bytes_out(layout.left_polys * ring.poly_size)
     matrix = (golib.ffi.NULL, golib.ffi.NULL) if public is None else matrix_in(public)
     golib.call(

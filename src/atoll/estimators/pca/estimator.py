@@ -85,7 +85,7 @@ class PCA(Islands, Model):
     paper : mapping, optional
         With ``variant="paper"``, the paper's letters: ``p``, ``alpha``, ``w``, ``degree``, ``method``
         ("precomp", "seq"), ``qr`` ("qr", "dqr"), ``xi``, ``margin``, ``intervals``, ``tolerance``,
-        ``seed``; without a seed ``random_state`` seeds the public sketch.
+        ``seed``, ``verify``; without a seed ``random_state`` seeds the public sketch.
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is

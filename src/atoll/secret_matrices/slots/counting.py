@@ -49,7 +49,7 @@ class Counting(Levelled):
         return HELD
 
     def _at_coordinator(self, count: int) -> Sequence[Any]:
-        return [HELD if self.leads else None] * count
+        return [HELD if self.leads or self.verify else None] * count
 
     async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[Any]:
         return self._at_coordinator(count)
@@ -97,12 +97,19 @@ def tallied(
     slots: int,
     fresh_level: int,
     lowest: int,
+    verify: bool = False,
 ) -> Tallies:
     """Count a program at both kinds of roles."""
     found = []
     for leads in (True, False):
-        levels = {"fresh_level": fresh_level, "lowest": lowest}
-        m = Counting(leads=leads, n_providers=n_providers, slots=slots, **levels)
+        m = Counting(
+            leads=leads,
+            n_providers=n_providers,
+            slots=slots,
+            fresh_level=fresh_level,
+            lowest=lowest,
+            verify=verify,
+        )
         asyncio.run(program(m))
         found.append(m.tally)
     return Tallies(*found)

@@ -69,8 +69,19 @@ def polynomial_operations(degree: int) -> dict[Operation, int]:
 class Levelled(Slots):
     """The bookkeeping of a machine; what a role holds is up to the machine."""
 
-    def __init__(self, *, leads: bool, n_providers: int, slots: int, fresh_level: int, lowest: int) -> None:
+    def __init__(
+        self,
+        *,
+        leads: bool,
+        n_providers: int,
+        slots: int,
+        fresh_level: int,
+        lowest: int,
+        verify: bool = False,
+    ) -> None:
+        """``verify``: providers have, and compute, all that the coordinator has and computes."""
         self.leads = leads
+        self.verify = verify
         self.n_providers = n_providers
         self.slots = slots
         self.fresh_level = fresh_level
@@ -80,7 +91,9 @@ class Levelled(Slots):
     def _here(self, where: Where) -> bool:
         if where is Where.EVERYBODY:
             return True
-        return self.leads == (where is Where.COORDINATOR)
+        if where is Where.COORDINATOR:
+            return self.leads or self.verify
+        return not self.leads
 
     def _made(
         self, operands: Sequence[Vector], depth: int, counts: dict[Operation, int], make: Callable[[], Any]
@@ -169,7 +182,7 @@ class Levelled(Slots):
     def at_coordinator(self, x: Vector) -> Vector:
         if x.where is Where.OWN:
             raise RunError("own vectors reach the coordinator as a total only")
-        return Vector(Where.COORDINATOR, x.level, x.held if self.leads else None)
+        return Vector(Where.COORDINATOR, x.level, x.held if self._here(Where.COORDINATOR) else None)
 
     def at_providers(self, x: Vector) -> Vector:
         if x.where is not Where.EVERYBODY:
@@ -183,6 +196,7 @@ class Levelled(Slots):
             raise RunError(f"a provider gives {count} rows of its own to a total of so many")
         self._count_total(count)
         held = await self._encrypted_total(rows, count)
+        self._count_told(count)
         return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
 
     async def total(self, rows: Matrix) -> Matrix:
@@ -191,11 +205,12 @@ class Levelled(Slots):
         if not self.leads:
             self.tally.add(Operation.RERANDOMISE, len(rows))
         held = await self._total(rows)
+        self._count_told(len(rows))
         return [Vector(Where.COORDINATOR, x.level, y) for x, y in zip(rows, held, strict=True)]
 
     async def broadcast(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR})
-        if self.leads:
+        if self.leads and not self.verify:
             self.tally.add(Operation.SEND, len(rows) * self.n_providers)
         held = await self._broadcast(rows)
         return [Vector(Where.EVERYBODY, x.level, y) for x, y in zip(rows, held, strict=True)]
@@ -256,6 +271,11 @@ class Levelled(Slots):
             self.tally.add(Operation.ADD, (self.n_providers - 1) * count)
         else:
             self.tally.add(Operation.SEND, count)
+
+    def _count_told(self, count: int) -> None:
+        """Sums of rows that providers are told, who verify."""
+        if self.leads and self.verify:
+            self.tally.add(Operation.SEND, self.n_providers * count)
 
     def _all_at(self, rows: Matrix, places: set[Where]) -> None:
         if wrong := [x for x in rows if x.where not in places]:

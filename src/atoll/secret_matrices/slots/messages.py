@@ -30,6 +30,7 @@ __all__ = [
     "RefreshPart",
     "SentRow",
     "SharePart",
+    "SumOfParts",
     "SwitchedRow",
     "SwitchingPart",
     "placed",
@@ -108,6 +109,10 @@ class PublicShare(PlacedBody, frozen=True):
     """Coordinator -> first provider: the masked row, which it adds to its share."""
 
 
+class SumOfParts(PlacedBody, frozen=True):
+    """Coordinator -> provider, where providers verify: what all parts of one row add up to."""
+
+
 class MaskedIntegers(PlacedBody, frozen=True):
     """Provider -> first provider: its shares of a row under its masks."""
 
@@ -134,6 +139,7 @@ MESSAGES = (
     OwnPart,
     SharePart,
     PublicShare,
+    SumOfParts,
     MaskedIntegers,
     InputPart,
     Compared,

@@ -45,6 +45,7 @@ class Party(Levelled):
         *,
         set_name: str = PAPER,
         for_tests: bool = False,
+        verify: bool = False,
     ) -> None:
         self.set = slots.find(set_name, for_tests=for_tests)
         super().__init__(
@@ -53,6 +54,7 @@ class Party(Levelled):
             slots=self.set.slots,
             fresh_level=self.set.top,
             lowest=self.set.refresh_level,
+            verify=verify,
         )
         self.net = net
         self.record = record

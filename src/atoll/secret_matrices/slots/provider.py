@@ -2,6 +2,9 @@
 
 A part of a refresh or an opening is a function of the secret key. So nothing of it leaves before providers
 have compared what they were told (one round), and no ciphertext gets two.
+
+Where providers verify, each computes what the coordinator computes: it is told sums of the providers' parts
+and nothing else, checks them (:mod:`sums`), and makes parts for ciphertexts of its own reckoning only.
 """
 
 from __future__ import annotations
@@ -43,10 +46,11 @@ from atoll.secret_matrices.slots.messages import (
     RefreshPart,
     SentRow,
     SharePart,
+    SumOfParts,
     SwitchingPart,
 )
 from atoll.secret_matrices.slots.party import AT_ONCE, OPENING_LEVEL, Party, known
-from atoll.secret_matrices.slots.sums import KeyAccounts
+from atoll.secret_matrices.slots.sums import KeyAccounts, RowAccounts
 from atoll.study.address import Address
 
 _HASH = 32
@@ -70,6 +74,7 @@ class Provider(Party):
         )
         totals = KeyTotals(self.set, self.session)
         coin = await self._agree_on_the_public_key(totals)
+        self._accounts = RowAccounts(self.set, digest_of(coin, "rows"))
         await self._add_evaluation_keys(totals, coin)
         self.keys = await self.net.compute(totals.keys)
 
@@ -134,7 +139,13 @@ class Provider(Party):
     async def check(self, *, last: bool = False) -> None:
         """Compare everything that was broadcast so far with what the other providers were told."""
         del last
-        await self._compare(f"what {self.coordinator} sent until step {self._step}")
+        note = self._accounts.note() if self.verify else b""
+        notes = await self._compare(f"what {self.coordinator} sent until step {self._step}", note)
+        if self.verify and not self._accounts.right(list(notes.values())):
+            raise MessageError(
+                f"{self.coordinator} sent {self.me} a sum that is not that of the providers' parts",
+                hint="nothing more was opened; the coordinator, or a provider's account, is wrong",
+            )
 
     async def _compare(self, topic: str, note: bytes = b"") -> dict[Address, bytes]:
         return await self.net.agree(topic, self._seen, self.providers, note)
@@ -152,21 +163,40 @@ class Provider(Party):
 
     # ---- totals and broadcasts ----
 
-    async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[None]:
+    async def _encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Sequence[Later | None]:
         assert rows is not None
         step = self.next_step()
         await self._send_all(SentRow, step, partial(steps.encrypted, self.keys), rows, f"encryption {step}")
-        return [None] * count
+        return await self._sums(step, [self.fresh_level] * count)
 
-    async def _total(self, rows: Matrix) -> Sequence[None]:
+    async def _total(self, rows: Matrix) -> Sequence[Later | None]:
         step = self.next_step()
         # A ciphertext times clear numbers shows them to whoever has the ciphertext: not this one.
         make = partial(steps.rerandomised, self.keys)
         await self._send_all(SentRow, step, make, [x.held for x in rows], f"total {step}")
-        return [None] * len(rows)
+        return await self._sums(step, [x.level for x in rows])
+
+    async def _sums(self, step: int, levels: Sequence[int]) -> Sequence[Later | None]:
+        """The sums of rows, which providers who verify are told."""
+        if not self.verify:
+            return [None] * len(levels)
+        held = []
+        for place, level in enumerate(levels):
+            body = await self._sum(SentRow, step, place)
+            held.append(known(await self.net.compute(steps.read, self.set, body, level, self.coordinator)))
+        return held
+
+    async def _sum(self, kind: type[PlacedBody], step: int, place: int) -> memoryview:
+        """What is said to be the sum of all parts of a row; compared before anything made of it is opened."""
+        body = await self._receive(SumOfParts, self.coordinator, step, place)
+        await self.net.compute(self._accounts.take, kind, step, place, body)
+        self._see("sum", step, place, await self.net.compute(digest_of, body))
+        return body
 
     async def _broadcast(self, rows: Matrix) -> Sequence[Later]:
         step, held = self.next_step(), []
+        if self.verify:
+            return [x.held for x in rows]
         for place, row in enumerate(rows):
             body = await self._receive(GivenRow, self.coordinator, step, place)
             x, digest = await self.net.compute(steps.seen, self.set, body, row.level, self.coordinator)
@@ -183,8 +213,12 @@ class Provider(Party):
         draw: str,
         *others: Sequence[Any],
         to: Address | None = None,
+        booked: bool = True,
     ) -> None:
-        """Some at a time: as many as keep the cores busy, and no more than need be held."""
+        """Some at a time: as many as keep the cores busy, and no more than need be held.
+
+        ``booked``: providers who verify will check the sum of these parts.
+        """
         seed = self._seed(draw)
         for start in range(0, len(items), AT_ONCE):
             chosen = slice(start, start + AT_ONCE)
@@ -195,12 +229,16 @@ class Provider(Party):
             for place, body in enumerate(
                 await self.net.compute(make, some, derive(seed, "from", start), *more), start
             ):
+                if self.verify and booked:
+                    await self.net.compute(self._accounts.give, kind, step, place, body)
                 await self.net.send(to or self.coordinator, kind(step, place, body))
 
     # ---- refreshes and openings ----
 
     async def _asked(self, step: int, rows: Matrix, level: int) -> list[Ciphertext]:
         """The rows that parts are made for, as the coordinator sent them or as they are here."""
+        if self.verify:
+            return await self._asked_of_itself(rows, level)
         here = await self._values([x.held for x in rows if x.where is Where.EVERYBODY])
         mine, asked = iter(here), []
         for place, row in enumerate(rows):
@@ -210,6 +248,13 @@ class Provider(Party):
                 asked.append(await self._half(AskedRow, self.coordinator, step, place, min(level, row.level)))
         return asked
 
+    async def _asked_of_itself(self, rows: Matrix, level: int) -> list[Ciphertext]:
+        """The same rows by an own reckoning, in which the coordinator has no say."""
+        mine = await self._lowered([x for x in rows if x.where is Where.COORDINATOR], level)
+        here = await self._values([x.held for x in rows if x.where is Where.EVERYBODY])
+        low, common = iter(mine), iter(here)
+        return [next(low if x.where is Where.COORDINATOR else common) for x in rows]
+
     async def _half(
         self, kind: type[PlacedBody], sender: Address, step: int, place: int, level: int
     ) -> Ciphertext:
@@ -217,7 +262,7 @@ class Provider(Party):
         x: Ciphertext = await self.net.compute(steps.read_half, self.set, body, level, sender)
         return x
 
-    async def _refresh(self, rows: Matrix) -> Sequence[None]:
+    async def _refresh(self, rows: Matrix) -> Sequence[Later | None]:
         step = self.next_step()
         xs = await self._asked(step, rows, self.lowest)
         await self._answer("refresh", step, xs, self.coordinator)
@@ -225,7 +270,11 @@ class Provider(Party):
         commons = [self._common("refresh", step, place) for place in range(len(rows))]
         make = partial(steps.refresh_parts, self.secret)
         await self._send_all(RefreshPart, step, make, xs, f"refresh {step}", commons)
-        return [None] * len(rows)
+        if not self.verify:
+            return [None] * len(rows)
+        totals = [await self._sum(RefreshPart, step, place) for place in range(len(rows))]
+        made = await self.net.compute(slots.refreshed_all, xs, totals, commons, self.n_providers)
+        return [known(x) for x in made]
 
     async def _opened(
         self, rows: Matrix, lengths: Sequence[int], receivers: frozenset[str]
@@ -238,8 +287,20 @@ class Provider(Party):
         await self._answer("opening", step, xs, self.coordinator)
         await self.check()
         make = partial(steps.switching_parts, self.secret, (circle.common, key))
-        await self._send_all(SwitchingPart, step, make, xs, f"opening {step}")
-        return await circle.rows(lengths, step) if self.me in receivers else None
+        all_read = all(str(p) in receivers for p in self.providers)
+        await self._send_all(SwitchingPart, step, make, xs, f"opening {step}", booked=all_read)
+        if self.me not in receivers:
+            return None
+        if not (self.verify and all_read):
+            return await circle.rows(lengths, step)
+        found = []
+        for place, (x, length) in enumerate(zip(xs, lengths, strict=True)):
+            body = await circle.body(step, place)
+            first = await self.net.compute(steps.first_half, x, OPENING_LEVEL)
+            await self.net.compute(self._accounts.take_with, SwitchingPart, step, place, body, first)
+            self._see("switched", step, place, digest_of(body))
+            found.append(await circle.read(body, length))
+        return found
 
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values]:
         step, others = self.next_step(), [p for p in self.providers if p != self.net.me]
@@ -256,7 +317,8 @@ class Provider(Party):
         await self.check()
         make = partial(steps.opening_parts, self.secret)
         for other in others:
-            await self._send_all(OwnPart, step, make, asked[other], f"opening {step} {other}", to=other)
+            name = f"opening {step} {other}"
+            await self._send_all(OwnPart, step, make, asked[other], name, to=other, booked=False)
         parts = await self.net.compute(make, asked[self.net.me], self._seed(f"opening {step}"))
         found = []
         for place, (x, part, length) in enumerate(zip(asked[self.net.me], parts, lengths, strict=True)):
@@ -285,17 +347,27 @@ class Provider(Party):
         )
         found = []
         for place, (part, own, length) in enumerate(zip(parts, shares, lengths, strict=True)):
+            if self.verify:
+                await self.net.compute(self._accounts.give, SharePart, step, place, part)
             await self.net.send(self.coordinator, SharePart(step, place, part))
             found.append(from_words(own, length))
-        if self.net.me == first:
-            for place, length in enumerate(lengths):
+        if self.verify:
+            totals = [await self._sum(SharePart, step, place) for place in range(len(rows))]
+            await self.check()  # masks of what is computed with shares are wide enough for true numbers
+        for place, length in enumerate(lengths if self.net.me == first else ()):
+            if self.verify:
+                masked = await self.net.compute(
+                    slots.public_share, xs[place], totals[place], self.n_providers
+                )
+                found[place] = found[place] + from_words(masked, length)
+            else:
                 body = await self._receive(PublicShare, self.coordinator, step, place)
                 found[place] = found[place] + from_bytes(body, length)
         return [values << (fraction - self.set.scale_bits) for values in found]
 
     async def _from_shares(
         self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
-    ) -> Sequence[None]:
+    ) -> Sequence[Later | None]:
         assert shares is not None
         step, first, shift = self.next_step(), self.providers[0], fraction - self.set.scale_bits
         seed, size = self._seed(f"inputs {step}"), (modulus.bit_length() + 8) // 8
@@ -317,4 +389,8 @@ class Provider(Party):
         commons = [self._common("inputs", step, place) for place in range(len(own))]
         make = partial(steps.input_parts, self.secret)
         await self._send_all(InputPart, step, make, own, f"input parts {step}", commons)
-        return [None] * len(own)
+        if not self.verify:
+            return [None] * len(own)
+        totals = [await self._sum(InputPart, step, place) for place in range(len(own))]
+        pairs = zip(totals, commons, strict=True)
+        return [known(await self.net.compute(slots.from_inputs, self.set, *pair)) for pair in pairs]

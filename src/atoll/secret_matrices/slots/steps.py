@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from atoll.crypto.slots import Ciphertext, Keys, Secret, Set, Shares
+from atoll.crypto.slots import HEADER_BYTES, RESIDUE_BYTES, Ciphertext, Keys, Secret, Set, Shares
 from atoll.errors import MessageError
 from atoll.randomness import derive
 from atoll.secret_matrices.courses import digest_of
@@ -75,6 +75,12 @@ def read_half(chosen: Set, half: memoryview, level: int, sender: Address) -> Cip
 def asked(xs: Sequence[Ciphertext]) -> list[tuple[bytes, bytes]]:
     """Of everything that parts are asked for: what tells it apart, and the digest that providers compare."""
     return [(x.mark(), digest_of(x.half())) for x in xs]
+
+
+def first_half(x: Ciphertext, level: int) -> memoryview:
+    """Its rows of residues up to a level, without a header."""
+    size = 2 * x.set.slots * RESIDUE_BYTES
+    return memoryview(x.to_bytes())[HEADER_BYTES : HEADER_BYTES + size * (min(x.level, level) + 1)]
 
 
 def share_parts(

@@ -39,7 +39,12 @@ def test_the_model_is_that_of_the_pooled_table() -> None:
     assert pca.certificate_["bound"] < 0.01
 
 
-@pytest.mark.parametrize("paper", [{}, {"qr": "dqr"}], ids=str)
+def test_providers_that_verify_find_the_same() -> None:
+    pca = fitted(release="components", paper={"verify": True})
+    assert cosines(pca.components_, exact(X, 1)).min() > 0.9999
+
+
+@pytest.mark.parametrize("paper", [{}, {"qr": "dqr", "verify": True}], ids=str)
 def test_scores_reach_their_owners_without_components(paper: dict[str, Any]) -> None:
     pca = fitted(release="scores", paper=paper)
     assert not hasattr(pca, "components_")

@@ -42,7 +42,14 @@ def operations(study: Study, given: Circumstances) -> Tallies:
         with m.tally.part("certificate"):
             await examined(m, plan, found)
 
-    found = tallied(run, n_providers=len(given.rows), slots=p.paper.slots, fresh_level=FRESH, lowest=LOWEST)
+    found = tallied(
+        run,
+        n_providers=len(given.rows),
+        slots=p.paper.slots,
+        fresh_level=FRESH,
+        lowest=LOWEST,
+        verify=p.paper.verify,
+    )
     for tally in found:
         for kind, times in tally.total.items():
             small = tally.parts["6"][kind]

@@ -61,9 +61,19 @@ _LAST = (
     "outputs say beyond these is about the last island's"
 )
 _ACTIVE = (
-    "everybody is taken to follow the protocol: a coordinator that had the providers refresh ciphertexts of "
-    "its own making would learn about their keys from the answers, because masks are bounded; that other "
-    "providers were sent the same is checked, that it is what the program makes is not"
+    "everybody is taken to follow the protocol: a coordinator that had the providers refresh one ciphertext "
+    "of its own making would have their whole keys from the answers, because masks are bounded, and one that "
+    "had another ciphertext opened would read it; that other providers were sent the same is checked, that "
+    "it is what the program makes is not (verify = true checks it)"
+)
+_VERIFIED = (
+    "providers compute all that the coordinator computes, of sums that they check, and answer for nothing "
+    "else: a coordinator that sends other numbers ends the run before anything is opened, unless a provider "
+    "helps it. Providers are taken to follow the protocol"
+)
+_ASKING = (
+    "a provider that asked the others to open a ciphertext of its own making in place of its scores would "
+    "have their keys from the answers: nobody else can know what its scores are made of"
 )
 
 
@@ -78,7 +88,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(PROVIDER, "whether the other islands were told the same", (Compared,)),
         *_range(study, p),
         *_intervals(p),
-        Disclosure(PROVIDER, _HIDDEN, (*_TO_PROVIDERS, *_keys_to_providers(study))),
+        Disclosure(PROVIDER, _HIDDEN, (*_to_providers(p), *_keys_to_providers(study))),
         Disclosure(COORDINATOR, _HIDDEN, _TO_COORDINATOR),
         Disclosure(PROVIDER, _TAU, (machine.SwitchedRow, machine.ReceiverSecret), tau),
         Disclosure(COORDINATOR, _TAU, (), tau),
@@ -95,13 +105,11 @@ _TO_COORDINATOR = (
     machine.RefreshPart,
     machine.SwitchingPart,
 )
-_TO_PROVIDERS = (
-    seeds.SessionSeed,
-    machine.OthersKeyPart,
-    machine.KeyTotal,
-    machine.GivenRow,
-    machine.AskedRow,
-)
+
+
+def _to_providers(p: PaperParameters) -> tuple[type[Message], ...]:
+    rows = (machine.SumOfParts,) if p.paper.verify else (machine.GivenRow, machine.AskedRow)
+    return (seeds.SessionSeed, machine.OthersKeyPart, machine.KeyTotal, *rows)
 
 
 def _keys_to_providers(study: Study) -> tuple[type[Message], ...]:
@@ -130,11 +138,10 @@ def _shares(study: Study, p: PaperParameters) -> list[Disclosure]:
         return []
     hidden = "numbers under masks, and shares that are random by themselves"
     dealers = study.who(DEALER)
+    public = () if p.paper.verify else (machine.PublicShare,)
     supply = (numbers.DealerSeed, numbers.Remainder) if dealers else (numbers.Factors, numbers.Supplied)
     said = [
-        Disclosure(
-            PROVIDER, hidden, (machine.PublicShare, machine.MaskedIntegers, numbers.MaskedShares, *supply)
-        ),
+        Disclosure(PROVIDER, hidden, (*public, machine.MaskedIntegers, numbers.MaskedShares, *supply)),
         Disclosure(COORDINATOR, hidden, (machine.SharePart, machine.InputPart)),
     ]
     if dealers:
@@ -212,7 +219,7 @@ def _opened_to_consumers(study: Study, output: str) -> tuple[type[Message], ...]
 
 
 def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
-    said = [Disclosure(PROVIDER, _LAST), Disclosure(PROVIDER, _ACTIVE)]
+    said = [Disclosure(PROVIDER, _LAST), Disclosure(PROVIDER, _VERIFIED if p.paper.verify else _ACTIVE)]
     if p.bounds is None:
         said.append(
             Disclosure(
@@ -231,6 +238,7 @@ def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
             )
         )
     if score_owners(study):
+        said.append(Disclosure(PROVIDER, _ASKING))
         said.append(
             Disclosure(
                 PROVIDER,

@@ -43,7 +43,8 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``margin``: by how much intervals are wider on each side than the simulation says; ``intervals``: stated,
     instead of a simulation at the provider with most rows; ``tolerance``: the largest certificate
     with which a result is released; ``seed``: of the public sketch, without one the study's digest is;
-    ``parameters``: the set of CKKS parameters.
+    ``parameters``: the set of CKKS parameters; ``verify``: whether providers compute all that the coordinator
+    computes, and answer for nothing else.
     """
 
     p: int = 10
@@ -59,6 +60,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tolerance: float = 0.1
     seed: int | None = None
     parameters: str = "paper-14"
+    verify: bool = False
 
     @property
     def slots(self) -> int:

@@ -79,7 +79,9 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
     X = await net.compute(_in_units, table, public.range, place, _spreading(study, public.shape.columns))
     intervals = await _intervals(net, study, public, X)
     mine = _own(study, net.me, public.shape, X * 2.0**intervals.scale)
-    machine = roles.Provider(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
+    machine = roles.Provider(
+        net, record.under("slots"), study.digest, *_addresses(study), **_set(study), verify=p.paper.verify
+    )
     await machine.set_up()  # Step 1: pk, evks = DKeyGen(sk_i)
     parties = parties_of(net, record.under("on shares"), study) if p.paper.nonlinear != "chebyshev" else None
     plan, facts = _plan(study, public, intervals, parties), _facts(study, public, intervals)
@@ -107,7 +109,9 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     opened = () if p.bounds is not None else await opened_range.open_(net, study, record)
     public = _public(study, columns, rows, opened)  # refuses before keys are made
     intervals = await _intervals(net, study, public, None)
-    machine = roles.Coordinator(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
+    machine = roles.Coordinator(
+        net, record.under("slots"), study.digest, *_addresses(study), **_set(study), verify=p.paper.verify
+    )
     await machine.set_up()
     plan, facts = _plan(study, public, intervals), _facts(study, public, intervals)
     for address in study.who(CONSUMER):

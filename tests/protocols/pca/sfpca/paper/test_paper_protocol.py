@@ -97,7 +97,7 @@ def test_islands_with_columns_and_stated_intervals() -> None:
             "n_components": 1,
             "paper": {**PAPER, "p": 2, "intervals": stated},
         },
-        release={name: ("provider",) for name in ("components", "explained_variance", "certificate")},
+        release=dict.fromkeys(("components", "explained_variance", "certificate"), ("provider",)),
     )
     outcome = LocalEngine().run(PROTOCOL, resolve(study), owned(islands))
     found = next(v.outputs for a, v in outcome.learned.items() if a.role == "provider")

@@ -253,9 +253,10 @@ def _check_stated(stated: Stated, rho: int) -> None:
             f"intervals come with a scale within 60 powers of two, and {rho} variances", path=path
         )
     for place, (low, high) in stated.places.items():
-        if not 0 < low < high < float("inf"):
+        least = -float("inf") if place.endswith("sign") else 0.0
+        if not least < low < high < float("inf"):
             raise StudyError(
-                f"the interval of {place} must be positive, the lower end first",
+                f"the interval of {place} must be positive (a sign's may not be), the lower end first",
                 path=(*path, "places", place),
             )
 

@@ -50,6 +50,27 @@ def test_providers_that_verify_find_the_same() -> None:
     assert cosines(pca.components_, exact(X, 1)).min() > 0.9999
 
 
+def test_outputs_that_a_threshold_releases_are_those_of_the_pooled_table() -> None:
+    pca = fitted(threshold=2)
+    assert cosines(pca.components_, exact(X, 1)).min() > 0.9999
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(
+        pca.explained_variance_, (centred @ pca.components_.T).var(axis=0, ddof=1), rtol=1e-3
+    )
+    np.testing.assert_allclose(pca.offset_, pca.components_ @ X.mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("threshold", [1, 4, True])
+def test_a_threshold_that_cannot_be_is_refused(threshold: Any) -> None:
+    with pytest.raises((StudyError, ParameterError), match="threshold"):
+        fitted(threshold=threshold)
+
+
+def test_a_threshold_releases_no_scores_of_hidden_components() -> None:
+    with pytest.raises(StudyError, match="scores of whoever has none are products"):
+        fitted(threshold=2, release="scores")
+
+
 @pytest.mark.parametrize("paper", [{}, {"qr": "dqr", "verify": True}], ids=str)
 def test_scores_reach_their_owners_without_components(paper: dict[str, Any]) -> None:
     pca = fitted(release="scores", paper=paper)

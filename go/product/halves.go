@@ -158,8 +158,7 @@ func (p *PublicKey) addZeroSecond(second []uint64, s *stream) {
 	e := r.poly()
 	defer r.wiped(e)
 	p.addBlinded(second, p.a, s)
-	clear(*e)
-	r.addErrors(*e, s)
+	r.errors(*e, s)
 	r.ntt(*e)
 	r.addInto(second, *e, r.N)
 }

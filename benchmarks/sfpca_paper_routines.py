@@ -86,6 +86,15 @@ def cases(small: bool, providers: int) -> list[Case]:
     w = 2 if small else 1
     eigen = lambda use: routines.decomposed(size, w, use)  # noqa: E731
     out.append(_learned(f"Eigen {size} x {size}, w = {w}", eigen, given(Z), costs.eigen(size, w)))
+    wide = rng.normal(size=(2, 10_000)) / 100
+    wide_m4, row = routines.by_one_vector(2, 2, 10_000), wide[:1] / np.linalg.norm(wide[0])
+    out.append(Case("M4.2 2 x 10000, wide", lambda: wide_m4, given(wide, wide[:1]), costs.m4(2, 10_000)))
+    due = costs.householder(10_000, fresh=True)
+    out.append(
+        _learned(
+            "Householder 10000, wide", lambda use: routines.reflector(10_000, 9_000, use), given(row), due
+        )
+    )
     return out + list(_wholes(providers))
 
 

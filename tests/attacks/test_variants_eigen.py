@@ -48,3 +48,16 @@ def test_a_provider_that_moves_its_share_compares_with_a_threshold_of_its_own(
 def test_a_provider_that_moves_its_share_vouches_for_what_does_not_hold(judged: Judged) -> None:
     assert not judged(0.4, 0.0)
     assert judged(0.4, 0.3)
+
+
+def test_however_many_runs_say_a_point_of_the_grid_and_no_more(judged: Judged) -> None:
+    """A provider that moves its share from run to run finds the number by halving, as far as its grid goes:
+    two numbers that are rounded to one point stay alike for every threshold."""
+    grid = 2.0 ** -verdict.grid_digits(3)
+    point = round(0.7 / grid) * grid
+    low, high = point - 0.3 * grid, point + 0.3 * grid  # rounding of the machine is less than the rest
+    moves = [-15 / 16 * grid * step for step in range(16)]
+    said = [(judged(low, moved), judged(high, moved)) for moved in moves]
+    assert {one == other for one, other in said} == {True}
+    assert {one for one, _ in said} == {True, False}  # it does find out where the number lies
+    assert verdict.grid_digits(256) == 14

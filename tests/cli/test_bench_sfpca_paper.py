@@ -56,12 +56,14 @@ def test_the_counted_steps_are_those_of_a_run_on_numbers() -> None:
     assert found.provider.parts["4"][Operation.REFRESH] > 0
 
 
-def test_rows_of_several_ciphertexts_count_several_times_but_for_the_small_matrix() -> None:
+def test_rows_of_several_ciphertexts_count_up_to_so_many_times_but_for_the_small_matrix() -> None:
+    """Series are of single numbers, and what a dot product is rotated by does not grow."""
     letters: dict[str, Any] = {"p": 1, "psi": 1, "alpha": 1, "w": 1}
     one, two = (counted(paper_counts.even(12, m, **letters), "seq") for m in (8192, 16_384))
     for kind in (Operation.MULTIPLY, Operation.ROTATE, Operation.REFRESH):
         small = one.coordinator.parts["6"][kind]
-        assert two.coordinator.total[kind] - small == 2 * (one.coordinator.total[kind] - small)
+        short, long = (t.coordinator.total[kind] - small for t in (one, two))
+        assert short < long <= 2 * short or (kind is Operation.ROTATE and short == long)
 
 
 def test_the_cheaper_method_is_named() -> None:

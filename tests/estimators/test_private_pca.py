@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,14 @@ from atoll.errors import (
     RangeOverflow,
     StudyError,
 )
+from atoll.network import Network
 from atoll.privacy import dp_moments as dp
 from atoll.privacy import grid
 from atoll.privacy.lab.rehearsal import rehearse
 from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import Crowd
 from atoll.protocols import protocol_of
+from atoll.protocols.booking import Booking
 from atoll.protocols.own import Own, owned
 from atoll.runtime.execute import run_study
 from atoll.runtime.replay import replay
@@ -254,6 +257,30 @@ def test_what_cannot_be_released_is_refused_before_it_is_paid_for(
     assert first.name not in paid(DataError, "a missing value", np.full_like(rows, np.nan))
     monkeypatch.setattr(grid, "MAX_ROWS", 40)  # the true number of rows would take long to make
     assert first.name not in paid(RangeOverflow, "rows, and the grid holds", np.vstack([rows] * 4))
+
+
+def test_rows_that_are_no_numbers_when_they_are_read_again_are_refused_before_they_are_paid_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table is read more than once, and a file may have changed since it was looked at first."""
+    example = private_sfpca()
+    name, island = next(iter(example.islands.items()))
+    rows = island.features(island.columns).copy()
+    rows[3, 1] = np.inf
+    columns = island.columns if island.named else None
+    example.islands[name] = atoll.Island.from_array(rows, name=name, columns=columns)
+    monkeypatch.setattr("atoll.protocols.pca.sfpca.ranges.check_table", lambda _: None)
+    paid: set[str] = set()
+    made_from = Booking.made_from
+
+    async def reserved(booked: Booking, net: Network, table: Any) -> None:
+        paid.add(net.me.party)
+        await made_from(booked, net, table)
+
+    monkeypatch.setattr(Booking, "made_from", reserved)
+    with pytest.raises(DataError, match="row 3 holds a value that is not a finite number"):
+        atoll.LocalEngine().run(protocol_of("sfpca"), example.study, example.own)
+    assert name not in paid
 
 
 @pytest.mark.parametrize("build", [dpdpca, private_pppca, private_sfpca, privatelocal])

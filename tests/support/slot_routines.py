@@ -19,6 +19,7 @@ from atoll.secret_matrices.slots.orthogonal import dqr, qr
 from atoll.secret_matrices.slots.packed import packed, square_product, unpacked
 from atoll.secret_matrices.slots.products import (
     Method,
+    breadth,
     dots,
     multiply,
     own_factor,
@@ -54,7 +55,7 @@ def inputs(*wholes: Values, providers: int = 3) -> list[Any]:
 async def encrypted_sum(m: Slots, own: Any, which: int, shape: tuple[int, int]) -> Matrix:
     """A matrix of which every provider has a part, encrypted at the coordinator."""
     rows = None if own is None else [repeated(row, m.slots) for row in own[which]]
-    return await m.encrypted_total(rows, shape[0])
+    return await m.encrypted_total(rows, shape[0], breadth(shape[1], m.slots))
 
 
 async def shown(m: Slots, rows: Matrix, length: int) -> Found:
@@ -94,7 +95,7 @@ def by_one_vector(case: int, a: int, b: int) -> Routine:
         [mu] = await encrypted_sum(m, own, 1, (1, b))
         with m.tally.part("routine"):
             out = sums_times(m, M, b, mu) if case == 1 else dots(m, M, mu, b)
-        return await shown(m, out, b)
+        return await shown(m, out, b if case == 1 else min(b, m.slots))
 
     return program
 

@@ -132,7 +132,7 @@ class Extrapolated(NamedTuple):
     fast_processor_seconds: float
     fast_island_gigabytes: float
     times: int
-    """More than one where a row takes several ciphertexts, which the variant refuses."""
+    """More than one where a row takes several ciphertexts."""
 
 
 def figure5_row(name: str, rates: Rates) -> Extrapolated:

@@ -89,7 +89,7 @@ def _figure5(rows: Sequence[Extrapolated]) -> None:
         "Counted operations times what each took above, of 6 islands and the coordinator",
         "together; bytes are sent by an island. The paper's hours are elapsed, on 6 x 12",
         "cores. Fast: CPU s that atoll review forecasts for variant 'fast'; ratio: to it.",
-        "* more columns than a ciphertext has slots, which the variant refuses: at least.",
+        "* more columns than a ciphertext has slots: a row takes several.",
     )
 
 

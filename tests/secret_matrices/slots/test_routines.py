@@ -11,6 +11,7 @@ from tests.support.slot_routines import (
     by_one_vector,
     by_transpose,
     decomposed,
+    encrypted_sum,
     factorised,
     factorised_apart,
     inputs,
@@ -23,10 +24,13 @@ from tests.support.slot_routines import (
 )
 from tests.support.slot_runs import INSECURE, clear, encrypted, provider
 
-from atoll.errors import ParameterError
+from atoll.errors import ParameterError, RunError
+from atoll.secret_matrices.slots.machine import Slots
 from atoll.secret_matrices.slots.products import Method, choose, period, repeated
 
 SIZES = [(2, 3, 5), (3, 8, 8), (4, 11, 6)]
+WIDE = [(2, 600, 5), (2, 3, 1100), (1, 600, 520)]
+"""On 512 slots: rows in several ciphertexts."""
 PAPER = "paper-14"
 
 
@@ -43,22 +47,21 @@ def found(program: Any, given: Any) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("method", Method)
-@pytest.mark.parametrize(("a", "b", "c"), SIZES)
+@pytest.mark.parametrize(("a", "b", "c"), SIZES + WIDE)
 def test_an_encrypted_matrix_times_the_providers_own(method: Method, a: int, b: int, c: int) -> None:
     M, N = matrices((a, b), (b, c))
     np.testing.assert_allclose(found(by_method(method, a, b, c), inputs(M, N)), M @ N, atol=1e-12)
 
 
-@pytest.mark.parametrize(("a", "b", "c"), SIZES)
+@pytest.mark.parametrize(("a", "b", "c"), [*SIZES, (2, 600, 512)])
 def test_a_matrix_times_its_transpose_and_times_one_vector(a: int, b: int, c: int) -> None:
     M, mu = matrices((a, b), (1, b))
     np.testing.assert_allclose(found(by_transpose(a, b), inputs(M)), M @ M.T, atol=1e-12)
     np.testing.assert_allclose(
         found(by_one_vector(1, a, b), inputs(M, mu)), M @ np.repeat(mu, b, axis=0), atol=1e-12
     )
-    np.testing.assert_allclose(
-        found(by_one_vector(2, a, b), inputs(M, mu)), M @ np.repeat(mu.T, b, axis=1), atol=1e-12
-    )
+    alike = found(by_one_vector(2, a, b), inputs(M, mu))
+    np.testing.assert_allclose(alike, M @ np.repeat(mu.T, alike.shape[1], axis=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [2, 5, 8])
@@ -67,7 +70,7 @@ def test_a_product_of_small_matrices(size: int) -> None:
     np.testing.assert_allclose(found(squares(size), inputs(A, B)), A @ B, atol=1e-12)
 
 
-@pytest.mark.parametrize(("length", "at"), [(5, 0), (8, 3), (11, 9)])
+@pytest.mark.parametrize(("length", "at"), [(5, 0), (8, 3), (11, 9), (600, 2), (600, 590)])
 def test_a_householder_vector_makes_all_but_one_coordinate_nothing(length: int, at: int) -> None:
     (v,) = matrices((1, length), seed=length)
     v[0, :at] = 0.0
@@ -88,7 +91,7 @@ def test_a_row_of_noise_is_reflected_all_the_same() -> None:
     assert u @ u == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(("rows", "length"), [(2, 8), (4, 11), (5, 5)])
+@pytest.mark.parametrize(("rows", "length"), [(2, 8), (4, 11), (5, 5), (3, 1100)])
 def test_rows_are_factorised(rows: int, length: int) -> None:
     (V,) = matrices((rows, length))
     given = inputs(V)
@@ -127,10 +130,21 @@ def test_eigenvectors(size: int, w: int) -> None:
     np.testing.assert_allclose(np.sort(values), np.linalg.eigvalsh(M), atol=1e-6)
 
 
-def test_rows_that_do_not_fit_a_ciphertext_are_refused() -> None:
+def test_longer_rows_lie_in_several_ciphertexts() -> None:
     assert period(9) == 16
-    with pytest.raises(ParameterError, match="a row of 9 numbers does not fit the 8 slots"):
-        repeated(np.zeros(9), 8)
+    np.testing.assert_array_equal(repeated(np.arange(3.0), 8), [0, 1, 2, 0, 0, 1, 2, 0])
+    np.testing.assert_array_equal(repeated(np.arange(9.0), 8), [*range(9), *[0] * 7])
+
+
+def test_dqr_and_shares_take_one_ciphertext_a_row() -> None:
+    with pytest.raises(ParameterError, match="one ciphertext has 512 slots"):
+        clear(factorised_apart(2, 600, None), [None, *enumerate(np.zeros((3, 2, 600)))])
+
+    async def program(m: Slots, own: Any) -> None:
+        await m.to_shares(await encrypted_sum(m, own, 0, (1, 600)), [600])
+
+    with pytest.raises(RunError, match="several ciphertexts"):
+        clear(program, inputs(np.zeros((1, 600))))
 
 
 def test_the_cheapest_method_is_taken_and_all_prices_are_told() -> None:
@@ -177,6 +191,36 @@ def compare(routines: list[tuple[str, Any, list[Any]]], *, set_name: str, within
 
 def test_every_routine_encrypted_finds_and_counts_what_its_twin_does() -> None:
     compare(every_routine(), set_name=INSECURE, within=2e-5)
+
+
+def test_rows_in_several_ciphertexts_encrypted() -> None:
+    M, N, back, V = matrices((1, 600), (600, 3), (3, 600), (2, 600))
+    short = M[:, :3]
+    given = inputs(V)
+    use = learned(lambda use: factorised(2, 600, use), given, clear)
+    routines = [
+        ("M1", by_method(Method.M1, 1, 600, 3), inputs(M, N)),
+        ("M2", by_method(Method.M2, 1, 3, 600), inputs(short, back)),
+        ("M3", by_method(Method.M3, 1, 3, 600), inputs(short, back)),
+        ("M4", by_one_vector(2, 1, 600), inputs(M, M)),
+        ("QR^T", factorised(2, 600, use), given),
+    ]
+    compare(routines, set_name=INSECURE, within=1e-4)
+
+
+def test_what_takes_several_ciphertexts_reaches_a_guest() -> None:
+    (M,) = matrices((2, 600))
+    guests = frozenset(["office/consumer"])
+
+    async def program(m: Slots, own: Any) -> Any:
+        return await m.opened(await encrypted_sum(m, own, 0, (2, 600)), [600, 3], guests)
+
+    async def reception(receiver: Any) -> Any:
+        return await receiver.opened([600, 3], guests)
+
+    long, short = encrypted(program, inputs(M), reception).results["office/consumer"]
+    np.testing.assert_allclose(long, M[0], atol=1e-4)
+    np.testing.assert_allclose(short, M[1, :3], atol=1e-4)
 
 
 def test_products_and_reflections_at_the_papers_parameters() -> None:

@@ -15,7 +15,7 @@ from math import ceil, log2, sqrt
 from atoll.secret_matrices.slots.levelled import polynomial_operations
 from atoll.secret_matrices.slots.machine import Operation
 from atoll.secret_matrices.slots.packed import sigma_baby, tau_baby
-from atoll.secret_matrices.slots.products import Method, operations, period
+from atoll.secret_matrices.slots.products import SLOTS, Method, breadth, operations, period, within
 
 __all__ = [
     "COUNTED",
@@ -59,15 +59,15 @@ def _times(factor: int, one: Cost) -> Cost:
 # ---- products ----
 
 
-def by_method(method: Method, a: int, b: int, c: int, *, encrypted: bool = False) -> Cost:
+def by_method(method: Method, a: int, b: int, c: int, *, encrypted: bool = False, slots: int = SLOTS) -> Cost:
     """(a x b) times (b x c) by M1, M2 or M3."""
-    factors, masks, rotations = operations(method, a, b, c)
+    factors, masks, rotations = operations(method, a, b, c, slots)
     return cost(factors if encrypted else 0, masks + (0 if encrypted else factors), rotations)
 
 
-def m4(a: int, b: int) -> Cost:
+def m4(a: int, b: int, slots: int = SLOTS) -> Cost:
     """(a x b) times a matrix of one vector, either case."""
-    return cost(a, 0, a * _log2(b))
+    return cost(a * breadth(b, slots), 0, a * _log2(within(b, slots)))
 
 
 def m5(size: int) -> Cost:
@@ -81,14 +81,14 @@ def m5(size: int) -> Cost:
 # ---- algorithms 2, 3, 4 ----
 
 
-def householder(length: int, *, fresh: bool = False) -> Cost:
+def householder(length: int, *, fresh: bool = False, slots: int = SLOTS) -> Cost:
     """Algorithm 2. A row that is not fresh is refreshed first; then the root, the side and k."""
-    series = polynomial_operations(DEGREE)
+    series, wide = polynomial_operations(DEGREE), breadth(length, slots)
     return cost(
-        3 * series[Operation.MULTIPLY] + 5,
-        3 * series[Operation.WEIGH] + 3,
-        2 * _log2(length),
-        3 if fresh else 4,
+        3 * series[Operation.MULTIPLY] + 3 + 2 * wide,
+        3 * series[Operation.WEIGH] + 2 + wide,
+        2 * _log2(within(length, slots)),
+        3 if fresh else 3 + wide,
     )
 
 
@@ -108,26 +108,33 @@ def levels_after_qr(rows: int, length: int) -> list[int]:
     return [FRESH - 2 - 2 * (min(j, n - 1) % 3) for j in range(rows)]
 
 
-def qr(rows: int, length: int, *, level: int | Sequence[int] = FRESH, active: int | None = None) -> Cost:
+def qr(
+    rows: int,
+    length: int,
+    *,
+    level: int | Sequence[int] = FRESH,
+    active: int | None = None,
+    slots: int = SLOTS,
+) -> Cost:
     """Algorithm 3 on rows at a level, or each at its own.
 
     Reflection i meets rows - i rows of V, two products each; and in the second half the rows of Q after its
     own, and once its own. A row of V at level 9 goes three reflections without a refresh, one of Q two and
     then three.
     """
-    n = min(rows, (length if active is None else active) - 1)
+    n, wide = min(rows, (length if active is None else active) - 1), breadth(length, slots)
     forth = sum(rows - i for i in range(n))
     back = sum(rows - 1 - i for i in range(n - 1))
     levels = [level] * rows if isinstance(level, int) else level
     refreshed = sum(len(_later(_without(own), min(j + 1, n))) for j, own in enumerate(levels))
     refreshed += sum(min(j, n - 1) // 3 for j in range(rows))
     own = cost(
-        2 * forth + 2 * back + rows,
-        3 * n + 2 * rows,
-        _log2(length) * (forth + back + rows),
-        n + refreshed,  # a reflection's vector, once it is found
+        wide * (2 * forth + 2 * back + rows),
+        wide * (3 * n + rows) + rows,
+        _log2(within(length, slots)) * (forth + back + rows),
+        wide * (n + refreshed),  # a reflection's vector, once it is found
     )
-    return own + _times(n, householder(length))
+    return own + _times(n, householder(length, slots=slots))
 
 
 def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]:

@@ -23,9 +23,9 @@ HELD = object()
 class Counting(Levelled):
     """One role's operations. Nothing is opened: what a program does with an opened result, it must skip."""
 
-    async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:
+    async def encrypted_total(self, rows: Sequence[Values] | None, count: int, wide: int = 1) -> Matrix:
         """Rows may be None everywhere: how many there are is known."""
-        return await super().encrypted_total([np.zeros(0)] * count if rows is None else rows, count)
+        return await super().encrypted_total([np.zeros(0)] * count if rows is None else rows, count, wide)
 
     def _add(self, xs: Sequence[Any]) -> Any:
         return HELD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.machine import Slots, Vector
-from atoll.secret_matrices.slots.products import everywhere, unit
+from atoll.secret_matrices.slots.products import dot, entry, unit
 
 __all__ = ["householder", "lengths"]
 
@@ -21,8 +21,8 @@ async def householder(m: Slots, v: Vector, length: int, at: int, use: Approximat
     first = unit(at, length, m.slots)
     together = 1 + use.levels_of_root
     [v] = await m.room([v], together if together <= m.fresh_level - m.lowest else 1)
-    norm_2 = everywhere(m, m.times(v, v), length)  # lines 1, 2
-    v_0 = everywhere(m, m.weighted(v, first), length)
+    norm_2 = dot(m, v, v, length)  # lines 1, 2
+    v_0 = entry(m, v, at, length)
     delta, scale = await lengths(m, norm_2, v_0, use)
     return m.times(m.add(v, m.weighted(delta, first)), scale)  # lines 6, 7, 11
 

@@ -25,9 +25,10 @@ from atoll.secret_matrices.slots.machine import (
     Values,
     Vector,
     Where,
+    joined,
 )
 
-__all__ = ["Levelled", "polynomial_operations", "rotations_of", "whole"]
+__all__ = ["Levelled", "lengths_of_parts", "pasted", "polynomial_operations", "rotations_of", "whole"]
 
 OPENING_ROOM = 2
 """An opening takes a level, and is made at one at least."""
@@ -66,6 +67,32 @@ def polynomial_operations(degree: int) -> dict[Operation, int]:
     }
 
 
+def lengths_of_parts(lengths: Sequence[int], slots: int) -> list[int]:
+    """So many first numbers of rows, ciphertext by ciphertext."""
+    return [min(slots, n - start) for n in lengths for start in range(0, n, slots)]
+
+
+def pasted(found: list[Values] | None, lengths: Sequence[int], slots: int) -> list[Values] | None:
+    """Rows from what was opened of their ciphertexts."""
+    if found is None:
+        return None
+    parts = iter(found)
+    return [np.concatenate([next(parts) for _ in range(0, n, slots)]) for n in lengths]
+
+
+def _held(x: Vector, i: int) -> Any:
+    return x.held if x.wide == 1 else x.held[i]
+
+
+def _flat(rows: Matrix) -> Matrix:
+    return [part for x in rows for part in x.parts()]
+
+
+def _regrouped(parts: Matrix, wide: Sequence[int]) -> Matrix:
+    left = iter(parts)
+    return [joined([next(left) for _ in range(count)]) for count in wide]
+
+
 class Levelled(Slots):
     """The bookkeeping of a machine; what a role holds is up to the machine."""
 
@@ -96,9 +123,17 @@ class Levelled(Slots):
         return not self.leads
 
     def _made(
-        self, operands: Sequence[Vector], depth: int, counts: dict[Operation, int], make: Callable[[], Any]
+        self,
+        operands: Sequence[Vector],
+        depth: int,
+        counts: dict[Operation, int],
+        make: Callable[[int], Any],
+        wide: int = 1,
     ) -> Vector:
-        """What a local verb makes of its operands, counted where it happens."""
+        """What a local verb makes of each part of its operands, counted where it happens."""
+        wide = max(wide, *(x.wide for x in operands))
+        if any(x.wide not in (1, wide) for x in operands):
+            raise RunError("vectors in different numbers of ciphertexts do not go together")
         places = {x.where for x in operands}
         if places >= {Where.OWN, Where.COORDINATOR}:
             raise RunError("a provider's own vector and one of the coordinator's are nowhere together")
@@ -109,44 +144,60 @@ class Levelled(Slots):
                 f"a step needs {depth} levels, and {level + depth} are left", hint="refresh before: room()"
             )
         if not self._here(where):
-            return Vector(where, level, None)
+            return Vector(where, level, None, wide)
         for operation, times in counts.items():
             if times:
-                self.tally.add(operation, times)
-        return Vector(where, level, make())
+                self.tally.add(operation, times * wide)
+        return Vector(where, level, make(0) if wide == 1 else tuple(make(i) for i in range(wide)), wide)
+
+    def _cut(self, values: Values, i: int) -> Values:
+        """The part of clear numbers for the i-th ciphertext."""
+        if values.shape[-1] <= self.slots:
+            return values if i == 0 else np.zeros(self.slots)
+        return values[..., i * self.slots : (i + 1) * self.slots]
+
+    def _breadth(self, values: Values) -> int:
+        return max(1, -(-int(values.shape[-1]) // self.slots))
 
     # ---- local ----
 
     def add(self, *xs: Vector) -> Vector:
         if len(xs) == 1:
             return xs[0]
-        return self._made(xs, 0, {Operation.ADD: len(xs) - 1}, lambda: self._add([x.held for x in xs]))
+        return self._made(xs, 0, {Operation.ADD: len(xs) - 1}, lambda i: self._add([_held(x, i) for x in xs]))
 
     def subtract(self, x: Vector, y: Vector) -> Vector:
-        return self._made([x, y], 0, {Operation.ADD: 1}, lambda: self._subtract(x.held, y.held))
+        return self._made([x, y], 0, {Operation.ADD: 1}, lambda i: self._subtract(_held(x, i), _held(y, i)))
 
     def plus(self, x: Vector, values: Values) -> Vector:
-        return self._made([x], 0, {Operation.ADD: 1}, lambda: self._plus(x.held, values))
+        one = {Operation.ADD: 1}
+        return self._made(
+            [x], 0, one, lambda i: self._plus(_held(x, i), self._cut(values, i)), self._breadth(values)
+        )
 
     def scaled(self, x: Vector, number: float) -> Vector:
         exact = whole(number)
         counts = {Operation.WEIGH: 1, Operation.RESCALE: 0 if exact else 1}
-        return self._made([x], 0 if exact else 1, counts, lambda: self._scaled(x.held, number))
+        return self._made([x], 0 if exact else 1, counts, lambda i: self._scaled(_held(x, i), number))
 
     def weighted(self, x: Vector, values: Values) -> Vector:
-        counts = {Operation.WEIGH: 1, Operation.RESCALE: 1}
-        return self._made([x], 1, counts, lambda: self._inner([(x.held, values)]))
+        return self.inner([(x, values)])
 
-    def own_inner(self, terms: Sequence[tuple[Vector, Values | None]]) -> Vector:
+    def own_inner(self, terms: Sequence[tuple[Vector, Values | None]], wide: int = 1) -> Vector:
         counts = {Operation.WEIGH: len(terms), Operation.ADD: len(terms) - 1, Operation.RESCALE: 1}
-        x = self._made([x for x, _ in terms], 1, {}, lambda: None)
+        x = self._made([x for x, _ in terms], 1, {}, lambda _: None, wide)
         if x.where is Where.COORDINATOR:
             raise RunError("a provider cannot multiply what only the coordinator has", hint="broadcast it")
         if self.leads:
-            return Vector(Where.OWN, x.level, None)
+            return Vector(Where.OWN, x.level, None, x.wide)
         for operation, times in counts.items():
-            self.tally.add(operation, times)
-        return Vector(Where.OWN, x.level, self._inner([(x.held, values) for x, values in terms]))
+            self.tally.add(operation, times * x.wide)
+        made = [self._inner([(_held(y, i), self._own(v, i)) for y, v in terms]) for i in range(x.wide)]
+        return Vector(Where.OWN, x.level, made[0] if x.wide == 1 else tuple(made), x.wide)
+
+    def _own(self, values: Values | None, i: int) -> Any:
+        """Only the machine that counts has none."""
+        return None if values is None else self._cut(values, i)
 
     def times(self, x: Vector, y: Vector) -> Vector:
         return self.inner([(x, y)])
@@ -161,11 +212,13 @@ class Levelled(Slots):
             Operation.RELINEARISE: min(products, 1),
             Operation.RESCALE: 1,
         }
+
+        def second(y: Vector | Values, i: int) -> Any:
+            return _held(y, i) if isinstance(y, Vector) else self._cut(y, i)
+
+        wide = max((self._breadth(y) for _, y in pairs if not isinstance(y, Vector)), default=1)
         return self._made(
-            operands,
-            1,
-            counts,
-            lambda: self._inner([(x.held, y.held if isinstance(y, Vector) else y) for x, y in pairs]),
+            operands, 1, counts, lambda i: self._inner([(_held(x, i), second(y, i)) for x, y in pairs]), wide
         )
 
     def rotate(self, x: Vector, steps: int) -> Vector:
@@ -173,70 +226,86 @@ class Levelled(Slots):
         if not steps:
             return x
         counts = {Operation.ROTATE: rotations_of(steps, self.slots)}
-        return self._made([x], 0, counts, lambda: self._rotate(x.held, steps))
+        return self._made([x], 0, counts, lambda i: self._rotate(_held(x, i), steps))
 
     def polynomial(self, x: Vector, approximation: Approximation) -> Vector:
         counts = polynomial_operations(approximation.degree)
-        return self._made([x], approximation.depth, counts, lambda: self._polynomial(x.held, approximation))
+        return self._made(
+            [x], approximation.depth, counts, lambda i: self._polynomial(_held(x, i), approximation)
+        )
 
     def at_coordinator(self, x: Vector) -> Vector:
         if x.where is Where.OWN:
             raise RunError("own vectors reach the coordinator as a total only")
-        return Vector(Where.COORDINATOR, x.level, x.held if self._here(Where.COORDINATOR) else None)
+        held = x.held if self._here(Where.COORDINATOR) else None
+        return Vector(Where.COORDINATOR, x.level, held, x.wide)
 
     def at_providers(self, x: Vector) -> Vector:
         if x.where is not Where.EVERYBODY:
             raise RunError("what not everybody has is not a provider's to go on with", hint="broadcast it")
-        return Vector(Where.OWN, x.level, None if self.leads else x.held)
+        return Vector(Where.OWN, x.level, None if self.leads else x.held, x.wide)
 
     # ---- together ----
 
-    async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:
+    async def encrypted_total(self, rows: Sequence[Values] | None, count: int, wide: int = 1) -> Matrix:
         if not self.leads and (rows is None or len(rows) != count):
             raise RunError(f"a provider gives {count} rows of its own to a total of so many")
-        self._count_total(count)
-        held = await self._encrypted_total(rows, count)
-        self._count_told(count)
-        return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
+        self._count_total(count * wide)
+        cut = (
+            None if rows is None else [self._cut(x, i) if wide > 1 else x for x in rows for i in range(wide)]
+        )
+        held = await self._encrypted_total(cut, count * wide)
+        self._count_told(count * wide)
+        made = [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
+        return _regrouped(made, [wide] * count)
 
     async def total(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.OWN})
-        self._count_total(len(rows))
+        flat = _flat(rows)
+        self._count_total(len(flat))
         if not self.leads:
-            self.tally.add(Operation.RERANDOMISE, len(rows))
-        held = await self._total(rows)
-        self._count_told(len(rows))
-        return [Vector(Where.COORDINATOR, x.level, y) for x, y in zip(rows, held, strict=True)]
+            self.tally.add(Operation.RERANDOMISE, len(flat))
+        held = await self._total(flat)
+        self._count_told(len(flat))
+        made = [Vector(Where.COORDINATOR, x.level, y) for x, y in zip(flat, held, strict=True)]
+        return _regrouped(made, [x.wide for x in rows])
 
     async def broadcast(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR})
+        flat = _flat(rows)
         if self.leads and not self.verify:
-            self.tally.add(Operation.SEND, len(rows) * self.n_providers)
-        held = await self._broadcast(rows)
-        return [Vector(Where.EVERYBODY, x.level, y) for x, y in zip(rows, held, strict=True)]
+            self.tally.add(Operation.SEND, len(flat) * self.n_providers)
+        held = await self._broadcast(flat)
+        made = [Vector(Where.EVERYBODY, x.level, y) for x, y in zip(flat, held, strict=True)]
+        return _regrouped(made, [x.wide for x in rows])
 
     async def refresh(self, rows: Matrix) -> Matrix:
         self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
         self._refreshable(rows)
-        self.tally.add(Operation.REFRESH, len(rows))
-        held = await self._refresh(rows)
-        return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
+        flat = _flat(rows)
+        self.tally.add(Operation.REFRESH, len(flat))
+        made = [Vector(Where.COORDINATOR, self.fresh_level, x) for x in await self._refresh(flat)]
+        return _regrouped(made, [x.wide for x in rows])
 
     async def opened(
         self, rows: Matrix, lengths: Sequence[int], receivers: frozenset[str]
     ) -> list[Values] | None:
         self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
-        return await self._opened(self._alone(rows, lengths), lengths, receivers)
+        alone, cut = self._alone(rows, lengths)
+        return pasted(await self._opened(alone, cut, receivers), lengths, self.slots)
 
     async def opened_own(self, rows: Matrix, lengths: Sequence[int]) -> list[Values] | None:
         self._all_at(rows, {Where.OWN})
-        return await self._opened_own(self._alone(rows, lengths), lengths)
+        alone, cut = self._alone(rows, lengths)
+        return pasted(await self._opened_own(alone, cut), lengths, self.slots)
 
     async def to_shares(
         self, rows: Matrix, lengths: Sequence[int], fraction: int = SHARE_FRACTION
     ) -> list[Integers] | None:
         self._all_at(rows, {Where.COORDINATOR, Where.EVERYBODY})
         self._refreshable(rows)
+        if any(x.wide > 1 for x in rows):
+            raise RunError("a vector in several ciphertexts is not taken to shares")
         self.tally.add(Operation.REFRESH, len(rows))
         return await self._to_shares(rows, lengths, fraction)
 
@@ -251,15 +320,19 @@ class Levelled(Slots):
         held = await self._from_shares(shares, lengths, modulus, fraction)
         return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
 
-    def _alone(self, rows: Matrix, lengths: Sequence[int]) -> Matrix:
-        """Rows of which nothing is left but the slots to be opened: an opening shows all."""
+    def _alone(self, rows: Matrix, lengths: Sequence[int]) -> tuple[Matrix, list[int]]:
+        """Ciphertexts of which nothing is left but the slots to be opened: an opening shows all."""
         if low := [x for x in rows if x.level < OPENING_ROOM]:
             raise RunError(
                 f"a vector at level {low[0].level} cannot be opened: {OPENING_ROOM} is the lowest",
                 hint="refresh before: room()",
             )
-        pairs = zip(rows, lengths, strict=True)
-        return [x if n >= self.slots else self.weighted(x, np.ones(n)) for x, n in pairs]
+        cut = lengths_of_parts(lengths, self.slots)
+        parts = [
+            part for x, n in zip(rows, lengths, strict=True) for part in x.parts()[: -(-n // self.slots)]
+        ]
+        pairs = zip(parts, cut, strict=True)
+        return [x if n >= self.slots else self.weighted(x, np.ones(n)) for x, n in pairs], cut
 
     def _refreshable(self, rows: Matrix) -> None:
         low = min((x.level for x in rows), default=self.lowest)

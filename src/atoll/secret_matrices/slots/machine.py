@@ -29,6 +29,7 @@ __all__ = [
     "Values",
     "Vector",
     "Where",
+    "joined",
 ]
 
 Values = npt.NDArray[np.float64]
@@ -52,20 +53,37 @@ class Where(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A secret vector in the slots of one ciphertext."""
+    """A secret vector in the slots of one ciphertext, or of several."""
 
     where: Where
     level: int
     """How many rescalings are left before the ciphertext is at level zero."""
     held: Any
-    """This role's ciphertext; None at a role that does not hold it."""
+    """This role's ciphertext, or a tuple of several; None at a role that does not hold it."""
+    wide: int = 1
+    """How many ciphertexts it takes."""
 
     def __repr__(self) -> str:
         return f"Vector({self.where.value}, level={self.level})"
 
+    def parts(self) -> list[Vector]:
+        """Each ciphertext as a vector of its own."""
+        if self.wide == 1:
+            return [self]
+        held = [None] * self.wide if self.held is None else self.held
+        return [Vector(self.where, self.level, x) for x in held]
+
+
+def joined(parts: Sequence[Vector]) -> Vector:
+    """Vectors in one ciphertext each, at one place, as one in several."""
+    if len(parts) == 1:
+        return parts[0]
+    held = None if parts[0].held is None else tuple(x.held for x in parts)
+    return Vector(parts[0].where, min(x.level for x in parts), held, len(parts))
+
 
 Matrix = list[Vector]
-"""Rows, each in one ciphertext."""
+"""Rows."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +149,8 @@ class Slots(ABC):
     """What a program may do with vectors in slots.
 
     Local verbs work where their operands are held, and make an empty vector of the right level elsewhere. Of
-    operands at different places, the result is OWN if one is, else COORDINATOR if one is.
+    operands at different places, the result is OWN if one is, else COORDINATOR if one is. A vector in one
+    ciphertext stands beside one in several as often as it takes; clear numbers are cut.
     """
 
     slots: int
@@ -166,10 +185,11 @@ class Slots(ABC):
         """Every slot times a public number of its own; one level."""
 
     @abstractmethod
-    def own_inner(self, terms: Sequence[tuple[Vector, Values | None]]) -> Vector:
+    def own_inner(self, terms: Sequence[tuple[Vector, Values | None]], wide: int = 1) -> Vector:
         """The sum of vectors times this provider's own clear numbers (None at other roles): OWN; one level.
 
-        One rescaling in all. What leaves of it is re-randomised by :meth:`total`.
+        ``wide``: how many ciphertexts the clear numbers take. One rescaling of each in all. What leaves of it
+        is re-randomised by :meth:`total`.
         """
 
     @abstractmethod
@@ -202,7 +222,7 @@ class Slots(ABC):
     # ---- together ----
 
     @abstractmethod
-    async def encrypted_total(self, rows: Sequence[Values] | None, count: int) -> Matrix:
+    async def encrypted_total(self, rows: Sequence[Values] | None, count: int, wide: int = 1) -> Matrix:
         """The sum over providers of their own clear rows (None at the coordinator), encrypted there."""
 
     @abstractmethod

@@ -14,6 +14,7 @@ from atoll.errors import MessageError
 from atoll.network import Network, Record
 from atoll.randomness import SEED_BYTES, derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
+from atoll.secret_matrices.slots.levelled import lengths_of_parts, pasted
 from atoll.secret_matrices.slots.machine import Values
 from atoll.secret_matrices.slots.messages import ReceiverKey, ReceiverSecret, SwitchedRow, placed
 from atoll.study.address import Address
@@ -119,7 +120,11 @@ class Receiver:
             self._circles[receivers] = Circle(*self._circle, self._addresses, self._providers, receivers)
         circle = self._circles[receivers]
         await circle.public()
-        return await circle.rows(lengths)
+        found = pasted(
+            await circle.rows(lengths_of_parts(lengths, circle.set.slots)), lengths, circle.set.slots
+        )
+        assert found is not None, "whoever is in the circle receives"
+        return found
 
 
 def _receiving_key(chosen: Set, common: bytes, seed: bytes) -> tuple[Secret, memoryview]:

@@ -15,7 +15,7 @@ from atoll.errors import ParameterError
 from atoll.secret_matrices.slots.approximations import Approximations
 from atoll.secret_matrices.slots.householder import householder, lengths
 from atoll.secret_matrices.slots.machine import Matrix, Slots, Values, Vector
-from atoll.secret_matrices.slots.products import everywhere, period, repeated, unit
+from atoll.secret_matrices.slots.products import dot, entry, everywhere, period, repeated, unit
 
 __all__ = ["dqr", "qr"]
 
@@ -44,7 +44,7 @@ async def _reflected(m: Slots, rows: Matrix, v: Vector, length: int) -> Matrix:
     """Rows minus twice their part along v: two levels, and one is left to mask or pack the rows."""
     rows = await m.room(rows, 3)
     twice = m.scaled(v, -2)
-    return [m.add(x, m.times(twice, everywhere(m, m.times(x, v), length))) for x in rows]
+    return [m.add(x, m.times(twice, dot(m, x, v, length))) for x in rows]
 
 
 async def _accumulated(m: Slots, H: Matrix, count: int, length: int) -> Matrix:
@@ -65,7 +65,7 @@ async def _accumulated(m: Slots, H: Matrix, count: int, length: int) -> Matrix:
 def _reflected_unit(m: Slots, at: int, v: Vector, length: int) -> Vector:
     """A row of the identity, reflected."""
     first = unit(at, length, m.slots)
-    return m.plus(m.times(m.scaled(v, -2), everywhere(m, m.weighted(v, first), length)), first)
+    return m.plus(m.times(m.scaled(v, -2), entry(m, v, at, length)), first)
 
 
 NEARLY_ONE = 1 - 2.0**-20

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from atoll.errors import ParameterError
-from atoll.secret_matrices.slots.machine import Matrix, Slots, Values, Vector
+from atoll.secret_matrices.slots.machine import Matrix, Slots, Values, Vector, joined
 
 __all__ = [
     "Choice",
@@ -32,11 +32,14 @@ __all__ = [
     "Method",
     "Weights",
     "baby_steps",
+    "breadth",
     "choose",
     "columns_of",
     "diagonals_of",
+    "dot",
     "dots",
     "encrypted_factor",
+    "entry",
     "everywhere",
     "multiply",
     "operations",
@@ -47,7 +50,12 @@ __all__ = [
     "sums_times",
     "times_transpose",
     "unit",
+    "within",
 ]
+
+
+SLOTS = 8192
+"""Of a ciphertext at the paper's parameters."""
 
 
 class Method(Enum):
@@ -72,13 +80,10 @@ def period(length: int) -> int:
 
 
 def repeated(values: Values, slots: int) -> Values:
-    """A row as it lies in the slots."""
+    """A row as it lies in the slots: those of several ciphertexts one after the other, if it is longer."""
+    if len(values) > slots:
+        return np.pad(values, (0, -len(values) % slots))
     size = period(len(values))
-    if size > slots:
-        raise ParameterError(
-            f"a row of {len(values)} numbers does not fit the {slots} slots of one ciphertext",
-            hint="the paper variant takes tables of at most as many columns, and islands of as many rows",
-        )
     row = np.zeros(size)
     row[: len(values)] = values
     return np.tile(row, slots // size)
@@ -91,9 +96,31 @@ def unit(at: int, length: int, slots: int) -> Values:
     return repeated(row, slots)
 
 
+def breadth(length: int, slots: int) -> int:
+    """How many ciphertexts a row takes (the paper's ceil(m / t))."""
+    return -(-length // slots)
+
+
+def within(length: int, slots: int) -> int:
+    """The period of a row in each of its ciphertexts."""
+    return min(period(length), slots)
+
+
+def dot(m: Slots, x: Vector, y: Vector, length: int) -> Vector:
+    """The dot product of two rows, in every slot; one level."""
+    return everywhere(m, m.inner(list(zip(x.parts(), y.parts(), strict=True))), length)
+
+
+def entry(m: Slots, x: Vector, at: int, length: int) -> Vector:
+    """One number of a row, in every slot; one level."""
+    part, place = divmod(at, m.slots)
+    return everywhere(m, m.weighted(x.parts()[part], unit(place, min(length, m.slots), m.slots)), length)
+
+
 def everywhere(m: Slots, x: Vector, length: int) -> Vector:
-    """The sum over a row, in every slot: log2 p rotations."""
-    step = period(length) // 2
+    """The sum over a row, in every slot of one ciphertext: log2 p rotations."""
+    x = m.add(*x.parts())
+    step = within(length, m.slots) // 2
     while step:
         x = m.add(x, m.rotate(x, step))
         step //= 2
@@ -129,7 +156,10 @@ def rows_of(N: Values, slots: int) -> list[Values]:
 
 
 def baby_steps(b: int) -> int:
-    """How many of the p(b) diagonals one giant step holds: the power of two at, or next above, its root."""
+    """How many of the p(b) diagonals one giant step holds: the power of two at, or next above, its root.
+
+    Of a matrix with more rows than slots, b is the number of slots.
+    """
     return 1 << ((period(b).bit_length()) // 2)
 
 
@@ -145,29 +175,33 @@ def diagonal_indices(k: int, b: int, c: int, slots: int) -> tuple[Any, Any]:
 
 
 def diagonals_of(N: Values, slots: int) -> list[Values]:
-    """For M3 (lines 1 to 3, the rotations of clear numbers)."""
+    """For M3 (lines 1 to 3, the rotations of clear numbers): of each block of rows, one after the other."""
     b, c = N.shape
-    padded = np.zeros((period(b), period(c)))
+    p_b, p_c, k_b, k_c = within(b, slots), within(c, slots), breadth(b, slots), breadth(c, slots)
+    padded = np.zeros((p_b * k_b, p_c * k_c))
     padded[:b, :c] = N
-    return [padded[diagonal_indices(k, b, c, slots)] for k in range(period(b))]
+    out = []
+    for rows in np.split(padded, k_b):
+        blocks = np.split(rows, k_c, axis=1)
+        for k in range(p_b):
+            place = diagonal_indices(k, p_b, p_c, slots)
+            out.append(np.concatenate([block[place] for block in blocks]))
+    return out
 
 
 _PREPARED = {Method.M1: columns_of, Method.M2: rows_of, Method.M3: diagonals_of}
 
 
-def parts_of(method: Method, shape: tuple[int, int]) -> int:
+def parts_of(method: Method, shape: tuple[int, int], slots: int) -> int:
     """How many columns, rows or diagonals a method wants."""
-    return {Method.M1: shape[1], Method.M2: shape[0], Method.M3: period(shape[0])}[method]
+    b, c = shape
+    return {Method.M1: c, Method.M2: b, Method.M3: within(b, slots) * breadth(b, slots)}[method]
 
 
 def own_factor(m: Slots, method: Method, shape: tuple[int, int], values: Values | None) -> Factor:
     """Every provider's own clear matrix (None at the coordinator)."""
-    if max(map(period, shape)) > m.slots:
-        raise ParameterError(
-            f"a matrix of {shape[0]} x {shape[1]} has rows or columns of more than {m.slots}"
-        )
     if values is None:
-        return Factor(method, shape, [None] * parts_of(method, shape))
+        return Factor(method, shape, [None] * parts_of(method, shape, m.slots))
     if values.shape != shape:
         raise ParameterError(f"a matrix of {values.shape} was to be one of {shape}")
     return Factor(method, shape, _PREPARED[method](values, m.slots))
@@ -175,8 +209,8 @@ def own_factor(m: Slots, method: Method, shape: tuple[int, int], values: Values 
 
 def encrypted_factor(method: Method, shape: tuple[int, int], parts: Matrix) -> Factor:
     """An encrypted matrix: its columns, rows or diagonals."""
-    if len(parts) != parts_of(method, shape):
-        raise ParameterError(f"{method.value} want {parts_of(method, shape)} vectors of a {shape} matrix")
+    if method is Method.M3 or len(parts) != shape[method is Method.M1]:
+        raise ParameterError(f"{method.value} want other vectors of a {shape} matrix")
     return Factor(method, shape, parts)
 
 
@@ -190,45 +224,65 @@ def multiply(m: Slots, M: Matrix, factor: Factor) -> Matrix:
     )
 
 
-def _inner(m: Slots, xs: Sequence[Vector], parts: Sequence[Any]) -> Vector:
-    """The sum of vectors times parts of a factor."""
+def _inner(m: Slots, xs: Sequence[Vector], parts: Sequence[Any], wide: int = 1) -> Vector:
+    """The sum of vectors times parts of a factor, which take so many ciphertexts."""
     if isinstance(parts[0], Vector):
         return m.inner(list(zip(xs, parts, strict=True)))
-    return m.own_inner(list(zip(xs, parts, strict=True)))
+    return m.own_inner(list(zip(xs, parts, strict=True)), wide)
+
+
+def _pieces(part: Any, count: int) -> list[Any]:
+    """A column, ciphertext by ciphertext."""
+    if isinstance(part, Vector):
+        return list(part.parts())
+    return [None] * count if part is None else np.split(part, count)
 
 
 def _by_dot_products(m: Slots, M: Matrix, factor: Factor) -> Matrix:
-    """M1. The masks of a row's c dot products are one inner product."""
+    """M1. The masks of a row's dot products are one inner product for each ciphertext."""
     b, c = factor.shape
     out = []
     for row in M:
-        entries = [everywhere(m, _inner(m, [row], [part]), b) for part in factor.parts]
-        out.append(m.inner([(x, unit(j, c, m.slots)) for j, x in enumerate(entries)]))
+        cut = [_pieces(part, row.wide) for part in factor.parts]
+        entries = [everywhere(m, _inner(m, row.parts(), pieces), b) for pieces in cut]
+        found = []
+        for start in range(0, c, m.slots):
+            some = entries[start : start + m.slots]
+            length = min(c, m.slots)
+            found.append(m.inner([(x, unit(j, length, m.slots)) for j, x in enumerate(some)]))
+        out.append(joined(found))
     return out
 
 
 def _by_duplication(m: Slots, M: Matrix, factor: Factor) -> Matrix:
     """M2."""
-    b, _ = factor.shape
+    b, c = factor.shape
     out = []
     for row in M:
-        entries = [everywhere(m, m.weighted(row, unit(j, b, m.slots)), b) for j in range(b)]
-        out.append(_inner(m, entries, factor.parts))
+        entries = [entry(m, row, j, b) for j in range(b)]
+        out.append(_inner(m, entries, factor.parts, breadth(c, m.slots)))
     return out
 
 
 def _by_diagonals(m: Slots, M: Matrix, factor: Factor) -> Matrix:
     """M3 (lines 5 to 16): baby steps by one, giant steps from the last to the first."""
-    b, _ = factor.shape
-    baby = baby_steps(b)
+    b, c = factor.shape
+    size = within(b, m.slots)
+    baby = baby_steps(size)
     out = []
     for row in M:
-        rotated = [row]
-        while len(rotated) < min(baby, period(b)):
-            rotated.append(m.rotate(rotated[-1], 1))
+        rotated = []
+        for part in row.parts():
+            steps = [part]
+            while len(steps) < min(baby, size):
+                steps.append(m.rotate(steps[-1], 1))
+            rotated.append(steps)
         total: Vector | None = None
-        for first in reversed(range(0, period(b), baby)):
-            step = _inner(m, rotated, factor.parts[first : first + baby])
+        for first in reversed(range(0, size, baby)):
+            xs = [x for steps in rotated for x in steps]
+            starts = range(first, len(factor.parts), size)
+            diagonals = [part for start in starts for part in factor.parts[start : start + min(baby, size)]]
+            step = _inner(m, xs, diagonals, breadth(c, m.slots))
             total = step if total is None else m.add(m.rotate(total, baby), step)
         assert total is not None
         out.append(total)
@@ -253,7 +307,7 @@ def dots(m: Slots, M: Matrix, mu: Vector, length: int) -> Matrix:
 
     Also in slots beyond a row: mask it where these are to be zero.
     """
-    return [everywhere(m, m.times(row, mu), length) for row in M]
+    return [dot(m, row, mu, length) for row in M]
 
 
 # ---- which method ----
@@ -282,23 +336,32 @@ class Choice:
         return f"{a} x {b} x {c}: {self.method.name} ({others})"
 
 
-def operations(method: Method, a: int, b: int, c: int) -> tuple[int, int, int]:
+def operations(method: Method, a: int, b: int, c: int, slots: int = SLOTS) -> tuple[int, int, int]:
     """Products with the factor, with masks, and rotations; tests compare them with what is counted."""
+    size, k_b, k_c = within(b, slots), breadth(b, slots), breadth(c, slots)
     if method is Method.M1:
-        return a * c, a * c, a * c * _log2(b)
+        return a * c * k_b, a * c, a * c * _log2(size)
     if method is Method.M2:
-        return a * b, a * b, a * b * _log2(b)
-    baby = min(baby_steps(b), period(b))
-    giant = period(b) // baby
-    return a * period(b), 0, a * (baby - 1 + giant - 1)
+        return a * b * k_c, a * b, a * b * _log2(size)
+    baby = min(baby_steps(size), size)
+    giant = size // baby
+    return a * size * k_b * k_c, 0, a * (k_b * (baby - 1) + k_c * (giant - 1))
 
 
-def choose(a: int, b: int, c: int, *, encrypted: bool = False, weights: Weights | None = None) -> Choice:
+def choose(
+    a: int,
+    b: int,
+    c: int,
+    *,
+    encrypted: bool = False,
+    weights: Weights | None = None,
+    slots: int = SLOTS,
+) -> Choice:
     """The cheapest of M1 to M3 for (a x b) times (b x c), by measured weights."""
     weights = weights or Weights()
     costs = {}
     for method in Method:
-        factors, masks, rotations = operations(method, a, b, c)
+        factors, masks, rotations = operations(method, a, b, c, slots)
         costs[method] = (
             factors * (weights.product if encrypted else weights.weighing)
             + masks * weights.weighing

@@ -18,6 +18,9 @@ SIZES = [
     Sizes(m=11, n_max=817, providers=6, psi=5, rho=10, p=2, w=1),
     Sizes(p=4, w=2),
     Sizes(m=16, n_max=40, providers=9, psi=1, rho=4, p=2, w=1, slots=256),
+    Sizes(m=600, n_max=20, providers=3, psi=2, rho=3, p=2, w=1, slots=256),
+    Sizes(m=20_000, n_max=1500, providers=6, psi=2, rho=4, p=2, w=2),
+    Sizes(m=520, n_max=40, providers=3, psi=2, rho=5, p=1, w=1, slots=512),
 ]
 COURSES = [Course("precomp", "qr"), Course("seq", "qr"), Course("seq", "dqr")]
 KINDS = (*COUNTED, Operation.SEND)

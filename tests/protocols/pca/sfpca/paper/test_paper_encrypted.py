@@ -27,6 +27,16 @@ def compare(plan: Any, given: list[Any]) -> None:
         assert secret.tallies[role].total == tally.total
 
 
+def test_rows_in_several_ciphertexts() -> None:
+    """520 columns on 512 slots."""
+    rng = np.random.default_rng(3)
+    wide = 0.3 + 0.02 * rng.normal(size=(30, 520))
+    wide += rng.normal(size=(30, 2)) * [4, 2] @ np.linalg.qr(rng.normal(size=(520, 2)))[0].T
+    parts, paper = np.split(wide, [9, 20]), Algorithm(p=1, alpha=1, w=1)
+    intervals = agreed_intervals(parts, 1, paper, "seq")
+    compare(*planned(parts, 1, paper, intervals, Course("seq", "qr")))
+
+
 @pytest.mark.parametrize(
     "course", [Course("precomp", "qr"), Course("seq", "qr"), Course("seq", "dqr")], ids=str
 )

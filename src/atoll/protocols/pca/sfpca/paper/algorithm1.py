@@ -42,6 +42,7 @@ from atoll.secret_matrices.slots.orthogonal import dqr, qr
 from atoll.secret_matrices.slots.products import (
     Factor,
     Method,
+    breadth,
     choose,
     dots,
     encrypted_factor,
@@ -190,14 +191,14 @@ async def mean_of(m: Slots, plan: Plan, own: Own | None) -> Vector:
     if own is not None:
         o_i = own.table.sum(axis=0) / plan.shape.n if own.means is None else own.means
         rows = [repeated(o_i, m.slots)]
-    (mean,) = await m.encrypted_total(rows, 1)
+    (mean,) = await m.encrypted_total(rows, 1, breadth(plan.shape.columns, m.slots))
     return mean
 
 
 async def sketched(m: Slots, plan: Plan, own: Own | None) -> Matrix:
     """The joint table's sketch."""
     rows = None if own is None else [np.apply_along_axis(repeated, -1, row, m.slots) for row in own.sketch]
-    return await m.encrypted_total(rows, plan.shape.rho)
+    return await m.encrypted_total(rows, plan.shape.rho, breadth(plan.shape.columns, m.slots))
 
 
 async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector) -> Matrix:
@@ -301,7 +302,7 @@ def prepared(m: Slots, plan: Plan, own: Own | None) -> Factors:
     if plan.course.method == "precomp":
         d = shape.columns
         gram = None if table is None else table.T @ table / shape.n
-        return Factors(own_factor(m, _method(shape.rho, d, d), (d, d), gram), ())
+        return Factors(own_factor(m, _method(m, shape.rho, d, d), (d, d), gram), ())
     if plan.course.qr == "dqr":
         unit = shape.n**-0.5
         return Factors(None, pieces_of(m, shape, table, unit, unit))
@@ -325,8 +326,8 @@ def pieces_of(
             ones = repeated(np.where(np.arange(length) < own_rows, there_unit, 0.0), m.slots)
         there, back = (shape.columns, length), (length, shape.columns)
         forth = None if part is None else part.T * there_unit
-        transposed = own_factor(m, _method(shape.rho, *there), there, forth)
-        rows = own_factor(m, _method(shape.rho, *back), back, None if part is None else part * back_unit)
+        transposed = own_factor(m, _method(m, shape.rho, *there), there, forth)
+        rows = own_factor(m, _method(m, shape.rho, *back), back, None if part is None else part * back_unit)
         found.append(Piece(transposed, rows, length, own_rows, ones))
     return tuple(found)
 
@@ -340,5 +341,5 @@ def depth(plan: Plan, factors: Factors) -> int:
     return there + piece.rows.method.levels + 1
 
 
-def _method(a: int, b: int, c: int) -> Method:
-    return choose(a, b, c).method
+def _method(m: Slots, a: int, b: int, c: int) -> Method:
+    return choose(a, b, c, slots=m.slots).method

@@ -56,8 +56,8 @@ async def examined(m: Slots, plan: Plan, found: Found) -> Checked:
 
 def summed(m: Slots, x: Vector, length: int) -> Vector:
     """The sum of a row in every slot: rows are repeated with the next power of two as their period."""
-    step = 1
-    while step < length:
+    x, step = m.add(*x.parts()), 1
+    while step < min(length, m.slots):
         x = m.add(x, m.rotate(x, step))
         step *= 2
     return x

@@ -33,6 +33,11 @@ class Sizes(NamedTuple):
     w: int = 5
     slots: int = 8192
 
+    @property
+    def wide(self) -> int:
+        """Ciphertexts of a row."""
+        return ceil(self.m / self.slots)
+
 
 class Step(NamedTuple):
     """A step's cost at both roles; the paper's: products, rotations, and ciphertexts sent and refreshed."""
@@ -67,34 +72,35 @@ def _log2(length: int) -> int:
     return period(length).bit_length() - 1
 
 
-def _chosen(a: int, b: int, c: int) -> tuple[Cost, int]:
+def _chosen(s: Sizes, a: int, b: int, c: int) -> tuple[Cost, int]:
     """Of an encrypted matrix and a clear one, by the cheapest method; and its levels."""
-    method = choose(a, b, c).method
-    return costs.by_method(method, a, b, c), method.levels
+    method = choose(a, b, c, slots=s.slots).method
+    return costs.by_method(method, a, b, c, slots=s.slots), method.levels
 
 
 def _alike(s: Sizes) -> tuple[Cost, int]:
     """Copies made the same again, and the level that it takes."""
-    copies = s.slots // period(s.m)
+    copies = max(1, s.slots // period(s.m))
     return (cost(0, s.rho, s.rho * _log2(copies)), 1) if copies > 1 else (cost(), 0)
 
 
 def _product(s: Sizes, course: Course) -> _Product:
     """P C: by Precomp, or by Seq and back."""
     if course.method == "precomp":
-        own, _ = _chosen(s.rho, s.m, s.m)
-        mean = cost(2 * s.rho, 0, s.rho * _log2(s.m))
-        return _Product(mean + _sends(s.providers * s.rho), own + _sends(s.rho), 4, 2)
+        own, _ = _chosen(s, s.rho, s.m, s.m)
+        mean = costs.m4(s.rho, s.m, s.slots) + cost(s.rho * s.wide)
+        sent = s.rho * s.wide
+        return _Product(mean + _sends(s.providers * sent), own + _sends(sent), 4, 2)
     forth, back, there, home = cost(), cost(), 0, 0
     for start in range(0, s.n_max, s.slots):
         length = min(s.slots, s.n_max - start)
-        (one, down), (other, up) = _chosen(s.rho, s.m, length), _chosen(s.rho, length, s.m)
+        (one, down), (other, up) = _chosen(s, s.rho, s.m, length), _chosen(s, s.rho, length, s.m)
         forth += one + cost(0, s.rho)  # the mean is taken off
         back += other
         there, home = (down, up) if not start else (there, min(home, up))
-    provider = forth + costs.m4(s.rho, s.m) + back + _sends(s.rho)
+    provider = forth + costs.m4(s.rho, s.m, s.slots) + back + _sends(s.rho * s.wide)
     taken = max(2, there) + home
-    return _Product(_sends(s.providers * (s.rho + 1)), provider, taken + 1, taken)
+    return _Product(_sends(s.providers * (s.rho + 1) * s.wide), provider, taken + 1, taken)
 
 
 def _due(levels: Sequence[int], depth: int) -> int:
@@ -112,17 +118,17 @@ def _iterations(s: Sizes, course: Course) -> tuple[Cost, Cost, list[int]]:
     here, there, levels = cost(), cost(), [FRESH] * s.rho
     for _ in range(s.p):
         depth = 5 if course.qr == "dqr" else product.depth
-        refreshes = _due(levels, depth)
+        refreshes = s.wide * _due(levels, depth)
         if course.qr == "dqr":
             one, other = costs.dqr(s.rho, s.n_max, s.providers, s.slots)
             here += one + alike + product.coordinator
             there += other + product.provider + cost(0, s.rho)  # rows are stretched where they are
-            _, home = _chosen(s.rho, s.n_max, s.m)
+            _, home = _chosen(s, s.rho, s.n_max, s.m)
             levels = [FRESH - 2 - home - level] * s.rho
         else:
             made = _after(levels, depth, product.taken + level)
-            factored = costs.qr(s.rho, s.m, level=made)
-            here += factored + alike + product.coordinator + cost(0, s.rho)
+            factored = costs.qr(s.rho, s.m, level=made, slots=s.slots)
+            here += factored + alike + product.coordinator + cost(0, s.rho * s.wide)
             there += product.provider + cost(refreshes=factored[Operation.REFRESH])
             levels = costs.levels_after_qr(s.rho, s.m)
         here, there = _both(here, there, refreshes)
@@ -137,17 +143,20 @@ def steps(s: Sizes, course: Course) -> list[Step]:
     Y = _after(four[2], product.depth, product.taken + one)
     small, level = costs.eigen_and_level(s.rho, s.w, min(*P, *_after(Y, 4, 0)) - 2)
     five = _both(
-        product.coordinator + alike + costs.by_method(Method.M1, s.rho, s.m, s.rho, encrypted=True),
+        product.coordinator
+        + alike
+        + costs.by_method(Method.M1, s.rho, s.m, s.rho, encrypted=True, slots=s.slots),
         product.provider,
-        _due(four[2], product.depth) + _due(Y, 4),
+        s.wide * (_due(four[2], product.depth) + _due(Y, 4)),
     )
     level, due = (FRESH, s.psi) if level - LOWEST < 2 else (level, 0)
-    last = costs.qr(s.psi, s.m, level=min(level - 1, *_after(Y, 4, 0)) - 1)
-    seven = costs.by_method(Method.M2, s.psi, s.rho, s.m, encrypted=True) + cost(0, s.psi) + last
+    last = costs.qr(s.psi, s.m, level=min(level - 1, *_after(Y, 4, 0)) - 1, slots=s.slots)
+    turned = costs.by_method(Method.M2, s.psi, s.rho, s.m, encrypted=True, slots=s.slots)
+    seven = turned + cost(0, s.psi * s.wide) + last
     refreshed = cost(refreshes=last[Operation.REFRESH])
     ours = (
-        ("2", cost(), _sends(1)),
-        ("3", cost(), _sends(s.rho)),
+        ("2", cost(), _sends(s.wide)),
+        ("3", cost(), _sends(s.rho * s.wide)),
         ("4", *four[:2]),
         ("5", *five),
         ("6", small, cost(refreshes=small[Operation.REFRESH])),
@@ -162,10 +171,10 @@ def steps(s: Sizes, course: Course) -> list[Step]:
 
 def _papers(s: Sizes, course: Course) -> dict[str, tuple[float, float, float]]:
     """Products, rotations and ciphertexts of each step, by the formulas that it prints."""
-    wide = ceil(s.m / s.slots)
+    wide = s.wide
 
     def cheapest(a: int, b: int, c: int) -> tuple[float, float]:
-        return costs.paper_product(choose(a, b, c).method, a, b, c, s.slots)
+        return costs.paper_product(choose(a, b, c, slots=s.slots).method, a, b, c, s.slots)
 
     def added(*parts: tuple[float, ...]) -> tuple[float, float]:
         return sum(x[0] for x in parts), sum(x[1] for x in parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil
 
 from atoll.protocols.base import Circumstances
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape, Stretches, principal
@@ -25,14 +24,9 @@ class Stretched(Stretches):
 
 
 def operations(study: Study, given: Circumstances) -> Tallies:
-    """Steps 2 to 7 and the certificate, where islands hold rows; scores and openings are left out.
-
-    Rows of more numbers than a ciphertext has slots, which a run refuses, are counted as several tables of
-    as many columns each, but for step 6: at least what a run on such rows would take.
-    """
+    """Steps 2 to 7 and the certificate, where islands hold rows; scores and openings are left out."""
     p = study.read_parameters(PaperParameters)
-    wide = ceil(given.columns / p.paper.slots)
-    shape = Shape(given.rows, ceil(given.columns / wide), p.n_components, p.sketched)
+    shape = Shape(given.rows, given.columns, p.n_components, p.sketched)
     use = Recording(degree=p.paper.degree)
     chosen = course(given.rows, given.columns, p.paper, p.sketched)
     plan = Plan(shape, chosen, p.paper, use, (0,) * p.sketched, Stretched())
@@ -42,7 +36,7 @@ def operations(study: Study, given: Circumstances) -> Tallies:
         with m.tally.part("certificate"):
             await examined(m, plan, found)
 
-    found = tallied(
+    return tallied(
         run,
         n_providers=len(given.rows),
         slots=p.paper.slots,
@@ -50,8 +44,3 @@ def operations(study: Study, given: Circumstances) -> Tallies:
         lowest=LOWEST,
         verify=p.paper.verify,
     )
-    for tally in found:
-        for kind, times in tally.total.items():
-            small = tally.parts["6"][kind]
-            tally.total[kind] = wide * (times - small) + small
-    return found

@@ -102,9 +102,10 @@ def decide(study: Study, rows: tuple[int, ...], m: int) -> Course:
     _check_shape(p, n, m)
     if vertical:
         return Course("seq", "qr")
-    if p.paper.qr == "dqr" and max(rows) < p.sketched:
+    if p.paper.qr == "dqr" and not p.sketched <= max(rows) <= p.paper.slots:
         raise ParameterError(
-            f"DQR^T of {p.sketched} rows needs an island with so many samples, the largest has {max(rows)}",
+            f"DQR^T of {p.sketched} rows needs an island with so many samples and none with more than "
+            f"{p.paper.slots:,}, the largest has {max(rows):,}",
             hint='qr = "qr"',
         )
     return course(rows, m, p.paper, p.sketched)
@@ -116,7 +117,7 @@ def course(rows: tuple[int, ...], m: int, paper: Algorithm, rho: int) -> Course:
     method: Method = cheaper(n_max, m, paper) if paper.method == "auto" else paper.method
     if paper.qr == "dqr":
         return Course("seq", "dqr")
-    apart = paper.qr == "auto" and method == "seq" and n_max >= rho
+    apart = paper.qr == "auto" and method == "seq" and rho <= n_max <= paper.slots
     return Course(method, "dqr" if apart and paper.xi * log2(n_max) < log2(m) else "qr")
 
 
@@ -130,11 +131,6 @@ def _check_shape(p: PaperParameters, n: int, m: int) -> None:
             f"n_components={p.n_components} with alpha={p.paper.alpha} make a sketch of {p.sketched} rows, "
             f"of a joint table of {n} rows and {m} columns",
             hint=f"n_components + alpha up to {min(n, m)}",
-        )
-    if m > p.paper.slots:
-        raise ParameterError(
-            f"the paper variant packs a row of up to {p.paper.slots:,} columns, the tables have {m:,}",
-            hint="variant='fast'",
         )
 
 

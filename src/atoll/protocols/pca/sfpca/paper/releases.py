@@ -21,7 +21,7 @@ from atoll.protocols.pca.sfpca.releases import model, signs
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices.slots import roles
 from atoll.secret_matrices.slots.machine import Matrix, Slots, Vector
-from atoll.secret_matrices.slots.products import dots, everywhere, repeated, unit
+from atoll.secret_matrices.slots.products import dot, dots, repeated, unit
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -112,7 +112,7 @@ async def _packed_variances(m: Slots, plan: Plan, variances: Matrix, mean: Vecto
     (squares,) = await m.encrypted_total(rows, 1)
     total = squares
     if not plan.shape.vertical:
-        total = m.subtract(squares, everywhere(m, m.times(mean, mean), plan.shape.columns))
+        total = m.subtract(squares, dot(m, mean, mean, plan.shape.columns))
     return packed(m, await m.room([*variances, total], 1))
 
 

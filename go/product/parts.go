@@ -40,7 +40,7 @@ func (r *Ring) sumOfParts(c0, c1 []uint64, terms []Term, y Layout) error {
 	steps := parts * r.Limbs
 	rooms := make([]*vector.PartSums, parallel.Workers(steps))
 	for i := range rooms {
-		rooms[i] = vector.NewPartSums(size, y.rowBlocks())
+		rooms[i] = vector.NewPartSums(size, y.BlockInner*y.BlockCols, y.rowBlocks())
 	}
 	for from := 0; from < y.colBlocks(); from += cols {
 		to := min(from+cols, y.colBlocks())

@@ -136,7 +136,7 @@ func (m *doubles) Small(value int64) uint64 { return math.Float64bits(float64(va
 // AddParts implements Parted.
 func (m *doubles) AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int) {
 	C.atoll_add_part(m.forward, words(s.sums), operand(s.work), operand(small), C.ptrdiff_t(step),
-		operand(x), operand(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Part), C.int(s.Rows), C.int(inner))
+		operand(x), operand(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Used), C.int(s.Part), C.int(s.Rows), C.int(inner))
 	s.count += inner
 }
 

@@ -124,7 +124,7 @@ func (m *integers) Small(value int64) uint64 { return uint64(value) }
 // AddParts implements Parted.
 func (m *integers) AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int) {
 	C.atoll_integers_add_part(m.forward, words(s.sums), words(s.work), words(small), C.ptrdiff_t(step),
-		words(x), words(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Part), C.int(s.Rows), C.int(inner))
+		words(x), words(y), C.ptrdiff_t(left), C.int(s.Size), C.int(s.Used), C.int(s.Part), C.int(s.Rows), C.int(inner))
 }
 
 // ReduceParts implements Parted.

@@ -49,7 +49,7 @@ void atoll_integers_reduce(const integers_plan *t, uint64_t *first, uint64_t *se
 /* The short polynomials are integers below 2^51 in magnitude. */
 void atoll_integers_add_part(const integers_plan *t, uint64_t *sums, uint64_t *work, const uint64_t *small,
                              ptrdiff_t small_step, const uint64_t *x, const uint64_t *y, ptrdiff_t left, int size,
-                             int part, int rows, int inner);
+                             int used, int part, int rows, int inner);
 
 /* 52 bits each, two residues in thirteen bytes. Unpacking gives nonzero where one is not below q. */
 void atoll_integers_pack(uint8_t *out, const uint64_t *x, int count);

@@ -189,12 +189,29 @@ LANE void forward_tail(uint64_t *p, const uint64_t *from, const multiplier *root
   }
 }
 
-/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. */
-LANE void forward_block(const integers_plan *t, uint64_t *p, const uint64_t *from, int size, int block,
+/* forward2 where y is zero from `used` values on. */
+LANE void forward2_short(const integers_plan *t, uint64_t *p, const uint64_t *from, int half, int group, int used,
+                         modulus m) {
+  lanes_multiplier w = spread2(t->root[group]);
+  for (int i = 0; i < half; i += 8) {
+    words x = load(from + i), y = x;
+    if (i < used) {
+      y = load(from + half + i);
+      butterfly(&x, &y, w, m);
+    }
+    store(p + i, x);
+    store(p + half + i, y);
+  }
+}
+
+/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. If they are
+   coefficients, so many are `used`, and the others zero; else `used` is 0. */
+LANE void forward_block(const integers_plan *t, uint64_t *p, const uint64_t *from, int size, int block, int used,
                         const int to_residues, modulus m) {
   int groups = t->n / size, inside = 1, s = size;
   if (__builtin_ctz((unsigned)size) % 2 == 1) { /* an odd number of levels before the tail */
-    forward2(t, p, from, s / 2, groups + block, 0, m);
+    if (used) forward2_short(t, p, from, s / 2, groups + block, used - s / 2, m);
+    else forward2(t, p, from, s / 2, groups + block, 0, m);
     inside = 2, s /= 2, from = p;
   }
   for (; s > 16; inside *= 4, s /= 4, from = p) {
@@ -222,7 +239,7 @@ LANE void forward(const integers_plan *t, uint64_t *p, const int to_residues) {
   }
   for (int j = 0; j < groups; j++) {
     uint64_t *block = p + (ptrdiff_t)j * s;
-    forward_block(t, block, block, s, j, to_residues, m);
+    forward_block(t, block, block, s, j, 0, to_residues, m);
   }
 }
 
@@ -345,7 +362,7 @@ KERNEL void atoll_integers_forward_short(const integers_plan *t, uint64_t *p, in
   }
   modulus m = modulus_of(t);
   for (int block = t->n / size - 1; block >= 0; block--) {
-    forward_block(t, p + (ptrdiff_t)block * size, p, size, block, 0, m);
+    forward_block(t, p + (ptrdiff_t)block * size, p, size, block, used, 0, m);
   }
 }
 
@@ -433,12 +450,12 @@ KERNEL void atoll_integers_reduce(const integers_plan *t, uint64_t *first, uint6
 
 KERNEL void atoll_integers_add_part(const integers_plan *t, uint64_t *sums, uint64_t *work, const uint64_t *small,
                                     ptrdiff_t small_step, const uint64_t *x, const uint64_t *y, ptrdiff_t left, int size,
-                                    int part, int rows, int inner) {
+                                    int used, int part, int rows, int inner) {
   modulus m = modulus_of(t);
   for (int from = 0; from < inner; from += 4) {
     int count = inner - from < 4 ? inner - from : 4;
     for (int j = 0; j < count; j++) {
-      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, 0, m);
+      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, used, 0, m);
     }
     for (int row = 0; row < rows; row++) {
       ptrdiff_t at = ((ptrdiff_t)row * inner + from) * left;

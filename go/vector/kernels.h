@@ -50,11 +50,12 @@ void atoll_accumulate(uint64_t *sums, const double *x, const double *y, const do
 /* Residues of both sums, of `count` products each. */
 void atoll_reduce(const plan *t, uint64_t *first, uint64_t *second, const uint64_t *sums, int size, int64_t count);
 
-/* Transforms part number `part` of `inner` short polynomials (`size` coefficients each, `small_step` apart)
-   and adds their products with the same part of `rows` times `inner` left blocks (`left` apart) to the sums,
-   two for every row. `work` has room for four times `size`. */
+/* Transforms part number `part` of `inner` short polynomials (`size` coefficients each, zero from `used` on, `small_step`
+   apart) and adds their products with the same part of `rows` times `inner` left blocks (`left` apart) to the sums, two
+   for every row. `work` has room for four times `size`. */
 void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *small, ptrdiff_t small_step,
-                    const double *x, const double *y, ptrdiff_t left, int size, int part, int rows, int inner);
+                    const double *x, const double *y, ptrdiff_t left, int size, int used, int part, int rows,
+                    int inner);
 
 /* 52 bits each, two residues in thirteen bytes. Unpacking gives nonzero where one is not below q. */
 void atoll_pack(uint8_t *out, const uint64_t *x, int count);

@@ -167,12 +167,28 @@ LANE void finish(double *p, int count, const int to_residues, modulus m) {
   }
 }
 
-/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. */
-LANE void forward_block(const plan *t, double *p, const double *from, int size, int block, const int to_residues,
-                        modulus m) {
+/* forward2 where y is zero from `used` values on. */
+LANE void forward2_short(const plan *t, double *p, const double *from, int half, int group, int used, modulus m) {
+  lanes_factor w = spread(t->root[group]);
+  for (int i = 0; i < half; i += 4) {
+    doubles x = d_load(from + i), y = x;
+    if (i < used) {
+      y = d_load(from + half + i);
+      first_butterfly(&x, &y, w, m);
+    }
+    d_store(p + i, x);
+    d_store(p + half + i, y);
+  }
+}
+
+/* The levels of block number `block` among all blocks of `size` values, of which it needs nothing else. If they are
+   coefficients, so many are `used` and below q, and the others zero; else `used` is 0. */
+LANE void forward_block(const plan *t, double *p, const double *from, int size, int block, int used,
+                        const int to_residues, modulus m) {
   int groups = t->n / size, inside = 1, s = size;
   if (__builtin_ctz((unsigned)size) % 2 == 1) { /* an odd number of levels before the tail */
-    forward2(t, p, from, s / 2, groups + block, m);
+    if (used) forward2_short(t, p, from, s / 2, groups + block, used - s / 2, m);
+    else forward2(t, p, from, s / 2, groups + block, m);
     inside = 2, s /= 2, from = p;
   }
   for (; s > 4; inside *= 4, s /= 4, from = p) {
@@ -209,7 +225,7 @@ LANE void forward(const plan *t, uint64_t *words, const int to_residues) {
   }
   for (int j = 0; j < groups; j++) {
     double *block = p + (ptrdiff_t)j * s;
-    forward_block(t, block, block, s, j, to_residues, m);
+    forward_block(t, block, block, s, j, 0, to_residues, m);
   }
 }
 
@@ -318,7 +334,7 @@ KERNEL void atoll_forward_short(const plan *t, uint64_t *p, int used) {
   balance(t, p, size);
   modulus m = modulus_of(t);
   for (int block = t->n / size - 1; block >= 0; block--) {
-    forward_block(t, d + (ptrdiff_t)block * size, d, size, block, 0, m);
+    forward_block(t, d + (ptrdiff_t)block * size, d, size, block, used, 0, m);
   }
 }
 
@@ -433,13 +449,13 @@ KERNEL void atoll_reduce(const plan *t, uint64_t *first, uint64_t *second, const
 }
 
 KERNEL void atoll_add_part(const plan *t, uint64_t *sums, double *work, const double *small, ptrdiff_t small_step,
-                           const double *x, const double *y, ptrdiff_t left, int size, int part, int rows,
-                           int inner) {
+                           const double *x, const double *y, ptrdiff_t left, int size, int used, int part,
+                           int rows, int inner) {
   modulus m = modulus_of(t);
   for (int from = 0; from < inner; from += 4) {
     int count = inner - from < 4 ? inner - from : 4;
     for (int j = 0; j < count; j++) {
-      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, 0, m);
+      forward_block(t, work + j * size, small + (from + j) * small_step, size, part, used, 0, m);
     }
     for (int row = 0; row < rows; row++) {
       ptrdiff_t at = ((ptrdiff_t)row * inner + from) * left;

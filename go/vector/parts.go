@@ -8,7 +8,7 @@ type Parted interface {
 	Modulus
 	// Small is a coefficient, below 2^51 in magnitude, as the words of AddParts hold it, whatever the modulus.
 	Small(value int64) uint64
-	// AddParts transforms this part of `inner` polynomials (Size words of Small each, `step` apart) and adds
+	// AddParts transforms this part of `inner` polynomials (Size words of Small each, zero from Used on, `step` apart) and adds
 	// their products with the same part of the left blocks x and y, `left` apart, Rows times `inner` of them.
 	AddParts(s *PartSums, small []uint64, step int, x, y []uint64, left, inner int)
 	// ReduceParts writes the residues of one row's sums.
@@ -23,14 +23,15 @@ const (
 
 // PartSums holds the sums of one part for several rows of blocks.
 type PartSums struct {
-	Size, Part, Rows int
-	sums, work       []uint64
-	count            int
+	Size, Used, Part, Rows int
+	sums, work             []uint64
+	count                  int
 }
 
-// NewPartSums makes room for parts of `size` points, a power of two from 32 to PartMax.
-func NewPartSums(size, rows int) *PartSums {
-	return &PartSums{Size: size, Rows: rows, sums: make([]uint64, 4*size*rows), work: make([]uint64, 4*size)}
+// NewPartSums makes room for parts of `size` points, a power of two from 32 to PartMax, of polynomials that have
+// so many `used` coefficients, the first ones.
+func NewPartSums(size, used, rows int) *PartSums {
+	return &PartSums{Size: size, Used: used, Rows: rows, sums: make([]uint64, 4*size*rows), work: make([]uint64, 4*size)}
 }
 
 // Start empties the sums, for another part.

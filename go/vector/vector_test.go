@@ -258,10 +258,13 @@ func TestPartsEqualWholeTransforms(t *testing.T) {
 		}
 		copy(operands, lefts)
 		m.Operand(operands)
-		for _, size := range []int{32, 64, 256, 1024, PartMax} {
+		for _, shape := range [][2]int{
+			{32, 32}, {32, 17}, {64, 33}, {256, 100}, {512, 1}, {512, 257}, {512, 272}, {512, 512}, {1024, 1024}, {PartMax, 1025}, {PartMax, PartMax},
+		} {
+			size, used := shape[0], shape[1]
 			small, rights := make([]uint64, inner*size), make([]uint64, inner*n)
 			for j := range inner {
-				for i := range size {
+				for i := range used {
 					value := rng.Int64N(1<<51) - 1<<50
 					if j == 0 {
 						value = 1<<50 - 1
@@ -271,7 +274,7 @@ func TestPartsEqualWholeTransforms(t *testing.T) {
 				}
 				want.Forward(rights[j*n : (j+1)*n])
 			}
-			sums := NewPartSums(size, rows)
+			sums := NewPartSums(size, used, rows)
 			for part := range n / size {
 				at := part * size
 				sums.Start(part)

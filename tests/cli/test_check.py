@@ -96,3 +96,12 @@ def test_a_damaged_table_is_an_error_with_a_hint(folder: Path) -> None:
     done = atoll("check", "study.toml")
     assert done.code != 0
     assert "hint:" in done.err
+
+
+def test_every_column_is_a_number_or_another(folder: Path) -> None:
+    rows = [line.split() for line in atoll("check", "study.toml").out.splitlines()]
+    (north,) = (row for row in rows if row[:2] == ["north", "north.csv"])
+    (south,) = (row for row in rows if row[:2] == ["south", "south.parquet"])
+    assert north[2:4] == south[2:4] == ["5", "2"]
+    for row in (north, south):
+        assert {"ward", "admitted"} <= {word.strip("(),") for word in row[4:]}

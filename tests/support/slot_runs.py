@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from atoll.crypto import slots
@@ -11,6 +11,8 @@ from atoll.network import Network, Record
 from atoll.protocols.base import Learned, Protocol
 from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
+from atoll.runtime.local.faults import Faults
+from atoll.secret_matrices.messages import DealtShare, ReleasedPoint
 from atoll.secret_matrices.slots import messages, roles
 from atoll.secret_matrices.slots.clear import Clear, together
 from atoll.secret_matrices.slots.machine import Matrix, Tally, Values
@@ -18,6 +20,7 @@ from atoll.study.address import Address
 from atoll.study.model import Parameters, Party, Study
 
 INSECURE = "test-slots-10"
+MESSAGES = (*messages.MESSAGES, DealtShare, ReleasedPoint)
 Program = Callable[[Any, Any], Awaitable[Any]]
 Reception = Callable[[roles.Receiver], Awaitable[Any]]
 
@@ -50,6 +53,7 @@ def run_of(
     *,
     set_name: str = INSECURE,
     verify: bool = False,
+    may_leave: int = 0,
 ) -> Run:
     tallies: dict[str, Tally] = {}
     chosen: dict[str, Any] = {"set_name": set_name, "for_tests": set_name == INSECURE}
@@ -61,7 +65,8 @@ def run_of(
             await machine.set_up()
             place = 0 if net.me == COORDINATOR else 1 + providers.index(net.me)
             result = await program(machine, inputs[place])
-            await machine.check(last=True)
+            if not may_leave:
+                await machine.check(last=True)
             tallies[str(net.me)] = machine.tally
             return Learned({"result": result})
 
@@ -72,10 +77,12 @@ def run_of(
         receiver = roles.Receiver(net, record, study.digest, COORDINATOR, providers, guests, **chosen)
         return Learned({"result": await reception(receiver) if reception else None})
 
-    return Run(protocol_of(role, consumer), study_of(len(inputs) - 1, reception is not None), tallies)
+    return Run(
+        protocol_of(role, consumer, may_leave), study_of(len(inputs) - 1, reception is not None), tallies
+    )
 
 
-def protocol_of(role: Callable[[Any], Any], consumer: Any) -> Protocol:
+def protocol_of(role: Callable[[Any], Any], consumer: Any, may_leave: int = 0) -> Protocol:
     return Protocol(
         name="slots-test",
         title="",
@@ -85,13 +92,14 @@ def protocol_of(role: Callable[[Any], Any], consumer: Any) -> Protocol:
             "consumer": consumer,
         },
         data_roles=frozenset(),
-        messages=messages.MESSAGES,
+        messages=MESSAGES,
         parameters=Parameters,
         outputs={},
         learns=lambda _: [],
         adversary="",
         single_roles=frozenset({"coordinator"}),
         uses_sum=False,
+        may_leave=lambda _: may_leave,
     )
 
 
@@ -111,10 +119,14 @@ def encrypted(
     set_name: str = INSECURE,
     verify: bool = False,
     observer: Observer | None = None,
+    may_leave: int = 0,
+    crash: Mapping[str, int] | None = None,
 ) -> Ran:
-    """``inputs``: the coordinator's, then the providers'."""
-    run = run_of(program, inputs, reception, set_name=set_name, verify=verify)
-    outcome = LocalEngine().run(run.protocol, run.study, {}, observer=observer)
+    """``inputs``: the coordinator's, then the providers'; ``crash``: before which message a role stops."""
+    run = run_of(program, inputs, reception, set_name=set_name, verify=verify, may_leave=may_leave)
+    outcome = LocalEngine(faults=Faults(crash=dict(crash or {}))).run(
+        run.protocol, run.study, {}, observer=observer
+    )
     results = {str(a): learned.outputs["result"] for a, learned in outcome.learned.items()}
     return Ran(results, run.tallies, outcome.transcript)
 

@@ -36,6 +36,7 @@ class SFPCAPaper(SFPCA):
         ),
         "bounds": ANY,
         "accept_determined": FLAG,
+        "threshold": SFPCA.options["threshold"],
         "whiten": FLAG,
     }
     private_options: ClassVar[Constraints] = {}
@@ -57,6 +58,7 @@ class SFPCAPaper(SFPCA):
                 "bounds": plain_bounds(estimator.bounds),
                 "paper": _algorithm(estimator),
                 **({"accept_determined": True} if estimator.accept_determined else {}),
+                **({} if estimator.threshold is None else {"threshold": int(estimator.threshold)}),
             },
             partition=estimator.partition,
             release=released | public,

@@ -15,5 +15,6 @@ In topological order:
 - :mod:`keys`: which keys there are; :mod:`sums`: whether they are the sums that they should be
 - :mod:`openings`: outputs for those who may have them
 - :mod:`party`: what provider and coordinator have in common
+- :mod:`dealing`: outputs that a threshold of the providers release
 - :mod:`provider`, :mod:`coordinator`: their encrypted machines; :mod:`roles`: both, and what a receiver uses
 """

@@ -285,7 +285,7 @@ def check(study: Study) -> None:
         )
     _check_shares(study)
     if p.threshold is not None:
-        _check_threshold(study, p.threshold)
+        check_threshold(study, p.threshold)
     try:
         check_bounds(p.bounds)
     except ParameterError as error:
@@ -376,7 +376,8 @@ def _check_hidden(study: Study, p: SFPCAParameters) -> None:
             raise StudyError(f'eigen = "encrypted" {words}', hint=hint, path=path)
 
 
-def _check_threshold(study: Study, enough: int) -> None:
+def check_threshold(study: Study, enough: int) -> None:
+    """A number of providers, at least two, and outputs that they can release without products."""
     providers = study.who("provider")
     path = ("parameters", "threshold")
     if isinstance(enough, bool) or not 2 <= enough <= len(providers):

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.paper_runs import agreed_intervals, planned, table, whole
+from tests.support.paper_runs import SEED, agreed_intervals, cosines, exact, planned, table, whole
 from tests.support.slot_runs import clear, encrypted, provider
 
+from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape
+from atoll.protocols.pca.sfpca.paper.intervals import FLOOR
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
+from atoll.protocols.pca.sfpca.paper.sketch import sketch_of, spreading
+from atoll.secret_matrices.slots.approximations import agreed
 
 PAPER = Algorithm(p=2, alpha=1, w=1)
 PARTS = np.split(table(), [30, 80])
@@ -43,3 +47,22 @@ def test_rows_in_several_ciphertexts() -> None:
 def test_components_are_those_of_the_twin(course: Course) -> None:
     intervals = agreed_intervals(PARTS, 1, PAPER, course.method, course.qr)
     compare(*planned(PARTS, 1, PAPER, intervals, course))
+
+
+def test_where_islands_hold_columns() -> None:
+    """The paper's D.2, with intervals of the pooled table."""
+    X, places = table(), (slice(0, 2), slice(2, 3), slice(3, 5))
+    intervals, turn = agreed_intervals([X], 1, PAPER, "seq"), spreading(SEED, 5)
+    assert turn is not None
+    unit = 2.0 ** (intervals.scale - int(np.ceil(np.log2(np.abs(X).max()))))
+    shape, sketch = Shape((len(X),) * 3, 5, 1, 2, vertical=True), sketch_of(SEED, 2, len(X))
+    use = agreed(intervals.of, PAPER.degree, FLOOR)
+    plan = Plan(shape, Course("seq", "qr"), PAPER, use, intervals.variances, intervals.stretches)
+    given: list[Any] = [None]
+    for place in places:
+        part = X[:, place] @ turn[:, place].T * unit
+        means = part.mean(axis=0)
+        given.append(Own(part - means, sketch.times(part - means, 0), means))
+    compare(plan, given)
+    found = np.array(clear(whole(plan), given).results[provider(0)][1:]) @ turn
+    assert cosines(found, exact(X, 1)).min() > 0.9999

@@ -6,19 +6,25 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.support.examples import sfpca_paper
-from tests.support.paper_runs import SMALL, cosines, exact, table
+from tests.support.paper_runs import SMALL, agreed_intervals, cosines, exact, table
 
 import atoll
 from atoll.data.island import as_islands
 from atoll.errors import CertificateRefused, ParameterError, RangeOverflow, StudyError
 from atoll.estimators.base import parties
 from atoll.protocols import resolve
+from atoll.protocols.own import owned
+from atoll.protocols.pca.sfpca.paper.parameters import Algorithm
+from atoll.protocols.pca.sfpca.paper.protocol import PROTOCOL
+from atoll.runtime.local.engine import LocalEngine
 from atoll.study.model import Study
 
 PAPER: dict[str, Any] = {"p": 4, "alpha": 1, "w": 1, "seed": 4, "parameters": SMALL}
 X = table()
+NAMES = ["age", "dose", "weight", "stay", "score"]
 
 
 def fitted(**options: Any) -> atoll.PCA:
@@ -42,6 +48,27 @@ def test_the_model_is_that_of_the_pooled_table() -> None:
 def test_providers_that_verify_find_the_same() -> None:
     pca = fitted(release="components", paper={"verify": True})
     assert cosines(pca.components_, exact(X, 1)).min() > 0.9999
+
+
+def test_outputs_that_a_threshold_releases_are_those_of_the_pooled_table() -> None:
+    pca = fitted(threshold=2)
+    assert cosines(pca.components_, exact(X, 1)).min() > 0.9999
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(
+        pca.explained_variance_, (centred @ pca.components_.T).var(axis=0, ddof=1), rtol=1e-3
+    )
+    np.testing.assert_allclose(pca.offset_, pca.components_ @ X.mean(axis=0), atol=1e-3)
+
+
+@pytest.mark.parametrize("threshold", [1, 4, True])
+def test_a_threshold_that_cannot_be_is_refused(threshold: Any) -> None:
+    with pytest.raises((StudyError, ParameterError), match="threshold"):
+        fitted(threshold=threshold)
+
+
+def test_a_threshold_releases_no_scores_of_hidden_components() -> None:
+    with pytest.raises(StudyError, match="scores of whoever has none are products"):
+        fitted(threshold=2, release="scores")
 
 
 @pytest.mark.parametrize("paper", [{}, {"qr": "dqr", "verify": True}], ids=str)
@@ -68,6 +95,36 @@ def test_intervals_that_do_not_fit_end_the_run(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(protocol, "taken", wrong)
     with pytest.raises((CertificateRefused, RangeOverflow)):
         fitted()
+
+
+def test_islands_with_columns_and_stated_intervals() -> None:
+    """The paper's D.2 through its roles; signs have intervals on either side of zero."""
+    islands = as_islands([pd.DataFrame(X[:, a:b], columns=NAMES[a:b]) for a, b in ((0, 2), (2, 3), (3, 5))])
+    told = agreed_intervals([X], 1, Algorithm(p=2, alpha=1, w=1), "seq")
+    stated = {
+        "scale": told.scale,
+        "variances": list(told.variances),
+        "places": {place: list(ends) for place, ends in told.of.items()},
+        "stretches": {place: list(powers) for place, powers in told.stretches.powers.items()},
+    }
+    assert any(low < 0 for low, _ in told.of.values())
+    study = Study(
+        name="columns",
+        protocol="sfpca-paper",
+        partition="vertical",
+        parties=parties(islands, "provider", "coordinator"),
+        parameters={
+            "accept_determined": True,
+            "n_components": 1,
+            "paper": {**PAPER, "p": 2, "intervals": stated},
+        },
+        release=dict.fromkeys(("components", "explained_variance", "certificate"), ("provider",)),
+    )
+    outcome = LocalEngine().run(PROTOCOL, resolve(study), owned(islands))
+    found = next(v.outputs for a, v in outcome.learned.items() if a.role == "provider")
+    assert cosines(found["components"], exact(X, 1)).min() > 0.999
+    np.testing.assert_allclose(found["total_variance"], X.var(axis=0, ddof=1).sum(), rtol=1e-4)
+    np.testing.assert_allclose(found["offset"], found["components"] @ X.mean(axis=0), atol=1e-3)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

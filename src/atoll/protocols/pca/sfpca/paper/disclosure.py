@@ -15,6 +15,7 @@ from atoll.protocols.pca.sfpca.paper.parameters import DEALER, PaperParameters
 from atoll.protocols.pca.sfpca.paper.releases import openings
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
 from atoll.protocols.pca.sfpca.scores import score_owners
+from atoll.secret_matrices import messages as dealt
 from atoll.secret_matrices import messages as seeds
 from atoll.secret_matrices.slots import messages as machine
 from atoll.secret_numbers import messages as numbers
@@ -94,6 +95,7 @@ def learns(study: Study) -> list[Disclosure]:
         Disclosure(COORDINATOR, _TAU, (), tau),
         *_outputs(study),
         *_shares(study, p),
+        *_dealt(p),
         *_caveats(study, p),
     ]
 
@@ -130,6 +132,26 @@ def protection(study: Study) -> Protection:
         "The coordinator has no part. Nothing is opened but what “Who learns what” lists."
     )
     return Protection(words, "" if p.bounds is not None else "the range of the data")
+
+
+def _dealt(p: PaperParameters) -> list[Disclosure]:
+    """What a threshold means for who must not work together."""
+    if p.threshold is None:
+        return []
+    words = (
+        f"a share of the outputs, random by itself: any {p.threshold} providers who put theirs together have "
+        "them, whomever they are released to; everything else still takes all of them"
+    )
+    done = "who waits for no share any more"
+    masked = () if p.paper.verify else (machine.PublicShare,)
+    hidden = "numbers under masks, and shares that are random by themselves"
+    said = [
+        Disclosure(PROVIDER, words, (dealt.DealtShare, Compared)),
+        Disclosure(COORDINATOR, done, (common.Finished,)),
+    ]
+    if p.paper.nonlinear == "chebyshev":
+        said += [Disclosure(PROVIDER, hidden, masked), Disclosure(COORDINATOR, hidden, (machine.SharePart,))]
+    return said
 
 
 def _shares(study: Study, p: PaperParameters) -> list[Disclosure]:
@@ -188,7 +210,7 @@ def _intervals(p: PaperParameters) -> list[Disclosure]:
 
 
 def _outputs(study: Study) -> list[Disclosure]:
-    said = []
+    said, p = [], study.read_parameters(PaperParameters)
     for output, words, kinds in (
         ("components", "the principal components, and their product with the mean of each column", ()),
         ("explained_variance", "explained and total variance", (VarianceUnit,)),
@@ -199,10 +221,13 @@ def _outputs(study: Study) -> list[Disclosure]:
             if role == CONSUMER:
                 more = (common.Names,) if output == "components" else ()
                 opened = () if output == "n_samples" else _opened_to_consumers(study, output)
+                if p.threshold is not None and output in ("components", "explained_variance"):
+                    opened = (dealt.ReleasedPoint,)
                 said.append(Disclosure(role, words, (*kinds, *more, *opened)))
             elif output in ("components", "explained_variance"):
                 values = VARIANCES if output == "explained_variance" else ()
-                rows = (machine.SwitchedRow,) if role == PROVIDER else ()
+                rows: tuple[type[Message], ...] = (machine.SwitchedRow,) if role == PROVIDER else ()
+                rows = rows if p.threshold is None else (dealt.ReleasedPoint,)
                 said.append(Disclosure(role, words, rows, values))
     if score_owners(study):
         said.append(Disclosure(PROVIDER, "the projections of its own rows", (machine.OwnPart,)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from atoll.codec import Message
-from atoll.protocols.pca.sfpca.messages import DataRange, Names, RowCount, RowCounts
+from atoll.protocols.pca.sfpca.messages import DataRange, Finished, Names, RowCount, RowCounts
+from atoll.secret_matrices.messages import DealtShare, ReleasedPoint
 from atoll.secret_matrices.slots import messages as machine
 from atoll.secret_numbers import messages as numbers
 
@@ -38,6 +39,9 @@ MESSAGES = (
     Names,
     Estimates,
     VarianceUnit,
+    DealtShare,
+    ReleasedPoint,
+    Finished,
     *machine.MESSAGES,
     *numbers.MESSAGES,
 )

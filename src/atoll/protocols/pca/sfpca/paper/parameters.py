@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from atoll.errors import ParameterError, StudyError
-from atoll.protocols.pca.sfpca.parameters import MAX_PROVIDERS, VERTICAL
+from atoll.protocols.pca.sfpca.parameters import MAX_PROVIDERS, VERTICAL, check_threshold
 from atoll.protocols.pca.sfpca.ranges import check_bounds
 from atoll.study.model import DEFAULT_SUM, Parameters, Study
 
@@ -69,13 +69,14 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PaperParameters(Parameters, frozen=True):
-    """``n_components``: the paper's psi; ``bounds``, ``columns``, ``accept_determined``: as in sfpca;
-    ``paper``: the algorithm's own."""
+    """``n_components``: the paper's psi; ``bounds``, ``columns``, ``accept_determined``, ``threshold``: as in
+    sfpca; ``paper``: the algorithm's own."""
 
     n_components: int = 2
     bounds: float | tuple[tuple[float, float], ...] | dict[str, tuple[float, float]] | None = None
     columns: tuple[str, ...] | None = None
     accept_determined: bool = False
+    threshold: int | None = None
     paper: Algorithm = Algorithm()
 
     @property
@@ -181,6 +182,14 @@ def check(study: Study) -> None:
     except ParameterError as error:
         raise StudyError(error.message, hint=error.hint, path=("parameters", "bounds")) from None
     _check_scores(study)
+    if p.threshold is not None:
+        check_threshold(study, p.threshold)
+
+
+def may_leave(study: Study) -> int:
+    """Providers that outputs can do without, once all products are done."""
+    enough = study.read_parameters(PaperParameters).threshold
+    return 0 if enough is None else len(study.who("provider")) - enough
 
 
 def _check_dealer(study: Study, p: PaperParameters) -> None:
@@ -244,9 +253,10 @@ def _check_stated(stated: Stated, rho: int) -> None:
             f"intervals come with a scale within 60 powers of two, and {rho} variances", path=path
         )
     for place, (low, high) in stated.places.items():
-        if not 0 < low < high < float("inf"):
+        least = -float("inf") if place.endswith("sign") else 0.0
+        if not least < low < high < float("inf"):
             raise StudyError(
-                f"the interval of {place} must be positive, the lower end first",
+                f"the interval of {place} must be positive (a sign's may not be), the lower end first",
                 path=(*path, "places", place),
             )
 

@@ -31,7 +31,7 @@ from atoll.protocols.handshake import JoinedColumns
 from atoll.protocols.own import Own
 from atoll.protocols.pca.released import CONSUMER, PROVIDER, SampleCount, check_released, named
 from atoll.protocols.pca.sfpca import opened_range, ranges, schema
-from atoll.protocols.pca.sfpca.messages import Names, RowCount, RowCounts
+from atoll.protocols.pca.sfpca.messages import Finished, Names, RowCount, RowCounts
 from atoll.protocols.pca.sfpca.paper import algorithm1, messages
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape
 from atoll.protocols.pca.sfpca.paper.counts import operations
@@ -46,6 +46,7 @@ from atoll.protocols.pca.sfpca.paper.parameters import (
     PaperParameters,
     check,
     decide,
+    may_leave,
 )
 from atoll.protocols.pca.sfpca.paper.releases import Facts, known_of, opened_by_all, received
 from atoll.protocols.pca.sfpca.paper.shared import OnShares, parties_of
@@ -92,7 +93,9 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
     known |= await opened_by_all(study, machine, plan, found, mine, facts, net.me)  # Step 8
     if study.releases("scores", net.me) and study.releases("components", net.me):
         known["scores"] = {own.table.name: await net.compute(project, table, known)}
-    await machine.check(last=True)
+    if p.threshold is None:  # after outputs are dealt, providers may have left: it was compared before
+        await machine.check(last=True)
+    await _finish(net, study)
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -119,6 +122,8 @@ async def coordinator(net: Network, study: Study, own: Own, record: Record) -> L
     found = await algorithm1.principal(machine, plan, None)
     known = _counts(study, public.shape)
     known |= await opened_by_all(study, machine, plan, found, None, facts, net.me)
+    if p.threshold is not None:  # it says who has left, as long as anybody may wait for a share
+        await net.gather(Finished, [*providers, *study.who(CONSUMER)], absent=set())
     return learned(study, net.me, OUTPUTS, known)
 
 
@@ -150,9 +155,16 @@ async def consumer(net: Network, study: Study, own: Own, record: Record) -> Lear
         check_number(names.offset_unit, "a unit of the offset", coordinator_, least=0.0)
         centre = _range(study, names.columns, ()).centre
     receiver = roles.Receiver(net, record.under("slots"), study.digest, *_addresses(study), **_set(study))
-    released = await received(study, receiver, net.me, len(names.columns))
+    released = await received(net, study, receiver, len(names.columns))
     known |= known_of(study, released, Facts(names, centre, _spreading(study, len(names.columns)), unit))
+    await _finish(net, study)
     return learned(study, net.me, OUTPUTS, known)
+
+
+async def _finish(net: Network, study: Study) -> None:
+    """Let the coordinator end, where providers may leave."""
+    if study.read_parameters(PaperParameters).threshold is not None:
+        await net.send(study.the(COORDINATOR), Finished())
 
 
 # ---- what the roles share ----
@@ -286,6 +298,7 @@ PROTOCOL = Protocol(
     partitions=("horizontal", VERTICAL),
     check=check,
     determines=determines,
+    may_leave=may_leave,
     operations=operations,
     prepare=prepared_by(COORDINATOR, CONSUMER),
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from atoll.data.island import Matrix as Table
 from atoll.errors import CertificateRefused
+from atoll.network import Network
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.messages import Names
@@ -20,8 +21,11 @@ from atoll.protocols.pca.sfpca.parameters import COORDINATOR
 from atoll.protocols.pca.sfpca.releases import model, signs
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices.slots import roles
+from atoll.secret_matrices.slots.dealing import Output, deal
 from atoll.secret_matrices.slots.machine import Matrix, Slots, Vector
+from atoll.secret_matrices.slots.party import Party
 from atoll.secret_matrices.slots.products import dot, dots, repeated, unit
+from atoll.secret_matrices.threshold import collected, places_of, release
 from atoll.study.address import Address
 from atoll.study.model import Study
 
@@ -70,7 +74,7 @@ def _named(study: Study, output: str) -> set[str]:
 
 async def opened_by_all(
     study: Study,
-    m: Slots,
+    m: Party,
     plan: Plan,
     found: Found,
     own: Own | None,
@@ -80,23 +84,54 @@ async def opened_by_all(
     """Everything that the study releases, once the components are known to hold."""
     p = study.read_parameters(PaperParameters)
     checked = await examined(m, plan, found)
-    released = Released()
-    for name, lengths, receivers in openings(study, plan.shape.columns):
-        if name == "tau":
-            rows = [checked.tau]
-        elif name == "variances":
-            rows = [await _packed_variances(m, plan, checked.variances, found.mean, own)]
+    (_, lengths, receivers), *steps = openings(study, plan.shape.columns)
+    released = taken(Released(), "tau", await m.opened([checked.tau], lengths, receivers))
+    assert released.tau is not None, "all that have a machine learn whether the components hold"
+    refuse_above(p.paper.tolerance, released.tau)
+    rows = {}
+    for name, lengths, receivers in steps:
+        if name == "variances":
+            rows[name] = [await _packed_variances(m, plan, checked.variances, found.mean, own)]
         else:
             offsets = dots(m, checked.W, found.mean, plan.shape.columns)
-            rows = [*checked.W, packed(m, offsets)]
-        released = taken(released, name, await m.opened(rows, lengths, receivers))
-        if name == "tau":
-            assert released.tau is not None, "all that have a machine learn whether the components hold"
-            refuse_above(p.paper.tolerance, released.tau)
+            rows[name] = [*checked.W, packed(m, offsets)]
+        if p.threshold is None:
+            released = taken(released, name, await m.opened(rows[name], lengths, receivers))
+    if p.threshold is not None:
+        released = await _dealt(m, steps, rows, released, p.threshold)
     known = known_of(study, released, facts)
     if score_owners(study):
         known |= await _scores(m, plan, found, checked.W, own, facts, me)
     return known
+
+
+async def _dealt(
+    m: Party, steps: Sequence[Step], rows: Mapping[str, Matrix], released: Released, threshold: int
+) -> Released:
+    """The outputs dealt among the providers, of whom a threshold is enough from then on (the paper's D.4)."""
+    outputs = [
+        Output(part, length) for name, lengths, _ in steps for part, length in _matrices(rows[name], lengths)
+    ]
+    if not outputs:
+        return released
+    held = iter(await deal(m, outputs, threshold))
+    for name, lengths, receivers in steps:
+        found = [await release(m, next(held), receivers) for _ in _matrices(rows[name], lengths)]
+        released = taken(released, name, _values(found))
+    return released
+
+
+def _matrices(rows: Matrix, lengths: Sequence[int]) -> list[tuple[Matrix, int]]:
+    """An output's rows, those of one length together: components, and their offsets."""
+    found: list[tuple[Matrix, int]] = []
+    if len(rows) > 1:
+        found.append((rows[:-1], lengths[0]))
+    return [*found, (rows[-1:], lengths[-1])]
+
+
+def _values(found: Sequence[Table | None]) -> list[Table] | None:
+    """Rows, as an opening gives them."""
+    return None if found[0] is None else [row for part in found if part is not None for row in part]
 
 
 def packed(m: Slots, numbers: Matrix) -> Vector:
@@ -147,12 +182,19 @@ def taken(released: Released, name: str, values: Sequence[Table] | None) -> Rele
 # ---- without one ----
 
 
-async def received(study: Study, receiver: roles.Receiver, me: Address, columns: int) -> Released:
+async def received(net: Network, study: Study, receiver: roles.Receiver, columns: int) -> Released:
     """A consumer's side of the openings that name it."""
     released = Released()
+    enough, members = study.read_parameters(PaperParameters).threshold, places_of(study.who(PROVIDER))
     for name, lengths, receivers in openings(study, columns):
-        if str(me) in receivers:
-            released = taken(released, name, await receiver.opened(lengths, receivers))
+        if str(net.me) in receivers:
+            if enough is None or name == "tau":
+                values = await receiver.opened(lengths, receivers)
+            else:
+                parts = 1 if name == "variances" else 2
+                found = [await collected(net, members, enough) for _ in range(parts)]
+                values = [row for part in found for row in part]
+            released = taken(released, name, values)
             if name == "tau" and released.tau is not None:
                 refuse_above(study.read_parameters(PaperParameters).paper.tolerance, released.tau)
     return released

@@ -189,3 +189,16 @@ def test_the_noise_is_there() -> None:
     due = rows.sum(axis=0)
     assert 1.0e-6 < np.std(dealt[0] - due) < 1.6e-6
     assert 0.7e-6 < np.std(opened - due) < 1.1e-6
+
+
+def test_every_dealt_row_has_noise_of_its_own() -> None:
+    """Two rows of one output and noise: their difference would have none, and show how they were computed."""
+
+    async def twice(machine: Any, own: Any) -> Any:
+        rows = await machine.encrypted_total(None if own is None else [own, own], 2)
+        (held,) = await deal(machine, [Output(rows, 512)], ENOUGH)
+        return await release(machine, held, RECEIVERS)
+
+    rows = np.random.default_rng(4).uniform(-0.1, 0.1, (PARTIES, 512))
+    one, other = encrypted(twice, [None, *rows]).results[str(COORDINATOR)]
+    assert 1.4e-6 < np.std(one - other) < 2.3e-6  # twice 1.24e-6, independent

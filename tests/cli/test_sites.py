@@ -62,7 +62,10 @@ def test_partners_are_noted_replaced_and_revoked(home: Path, tmp_path: Path) -> 
     (notice,) = (tmp_path / "other" / "notices").glob("rotated-*")
     assert f"south is now {new}" in atoll("identity", "accept", str(notice)).out
     assert Site(home).partners() == {"south": new}
+    void = (tmp_path / "other" / "identity.json").read_bytes()
     assert atoll("identity", "revoke", *other).code == 0
+    assert not (tmp_path / "other" / "identity.json").exists()  # keys declared void sign nothing more
+    assert (tmp_path / "other" / f"identity-{new[:16]}.revoked").read_bytes() == void
     (notice,) = (tmp_path / "other" / "notices").glob("revoked-*")
     assert "not to be trusted any more" in atoll("identity", "accept", str(notice)).out
     assert Site(home).partners() == {}

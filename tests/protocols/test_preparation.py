@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.support.taps import Tap
 import atoll
 from atoll.codec import Decoder, Message
 from atoll.data.island import Island
+from atoll.data.levels import codes
 from atoll.data.prepared import Survey
 from atoll.errors import AtollError, DataError, MessageError, SchemaError, StudyError
 from atoll.privacy.ledger import Ledger
@@ -169,6 +171,13 @@ def test_new_rows_are_prepared_as_those_of_the_fit() -> None:
         fitted.transform(strange)
     with pytest.raises(SchemaError, match="lacks 'ward'"):
         fitted.transform(frame.drop(columns="ward"))
+
+
+def test_an_unknown_level_is_not_quoted_in_the_traceback_either() -> None:
+    values = np.array(["a", "a rare diagnosis"], dtype=object)
+    with pytest.raises(DataError, match="holds a level that the study does not name") as caught:
+        codes(values, ["a", "b"], "north", "ward")
+    assert "rare" not in "".join(traceback.format_exception(caught.value))
 
 
 def _components(fitted: atoll.PCA) -> np.ndarray:

@@ -166,6 +166,25 @@ def test_no_seed_of_a_pairs_encryption_serves_twice(monkeypatch: pytest.MonkeyPa
     assert {len(seed) for seed in seeds} == {32}
 
 
+def test_no_mask_of_a_product_serves_for_two_parties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two owners of keys together would open a_i b + r and a_j b + r, and so b."""
+    masks: list[int] = []
+    gilboa = supplies.paillier.gilboa
+    real = gilboa.times_plus
+
+    def noted(key: Any, batch: bytes, factors: Any, hiding: Any, seed: bytes) -> bytes:
+        masks.extend(int(mask) for mask in hiding)
+        return real(key, batch, factors, hiding, seed)
+
+    monkeypatch.setattr(gilboa, "times_plus", noted)
+
+    async def take(machine, which):  # type: ignore[no-untyped-def]
+        await machine.triples(2)
+
+    run(take, 3, key_bits=2048)
+    assert len(masks) == len(set(masks)) == 3 * 2 * 2
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_as_many_factors_arrive_as_were_asked_for(count: int) -> None:
     gilboa, paillier = supplies.paillier.gilboa, supplies.paillier

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.support.examples import dpdpca, pppca
+from tests.support.examples import dpdpca, pppca, sfpca
 from tests.support.networks import pinned, starts_of
 
 from atoll.crypto.identity import Identity
@@ -15,6 +15,8 @@ from atoll.errors import PrivacyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import resolve
 from atoll.protocols.own import Own
+from atoll.protocols.pca.sfpca.later import later_study
+from atoll.runtime.nats import kept
 from atoll.runtime.nats.owned import _ledger, own_of
 from atoll.runtime.nats.site import DataSet, Site
 from atoll.runtime.nats.starts import RunStart
@@ -93,3 +95,14 @@ def test_a_rehearsal_is_handed_made_up_rows_and_nothing_of_the_sites(
     assert len(values) != 40
     assert not (values == 7777).any()
     assert (own.ledger, dict(own.kept), own.table.identity) == (None, {}, None)
+
+
+def test_the_share_of_an_earlier_run_is_for_the_run_that_goes_on_and_for_no_rehearsal(site: Site) -> None:
+    """A rehearsal of a later step would else release what the real one releases, and be booked nowhere."""
+    session, identity = bytes(range(32)), Identity.new()
+    study = pinned(later_study(resolve(sfpca().study), session, {"components": ("provider",)}))
+    mine = next(one for one in starts_of(study).values() if one.me == study.who("provider")[0].party)
+    share = b"a share of " + session
+    kept.keep(site.kept, identity.public, "run", "provider", share)
+    assert dict(own_of(site, identity, mine, None).kept) == {"provider": share}
+    assert dict(own_of(site, identity, replace(mine, rehearse=True), None).kept) == {}

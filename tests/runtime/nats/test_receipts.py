@@ -95,6 +95,20 @@ def test_contradictions_are_found(tmp_path: Path, options: dict[str, str], says:
     assert contradictions([server, north]) == [said]
 
 
+def test_a_message_from_whoever_says_it_sent_nothing_is_a_contradiction(tmp_path: Path) -> None:
+    """A sender that leaves a whole receiver out of its receipt is found by the receiver's alone."""
+    silent = ReceiptTap(STARTS["hospital-0"], tmp_path / "n")
+    silent.opened(NORTH, ())
+    north = read_receipt(silent.finish(KEYS["hospital-0"], "finished"))
+    tap = ReceiptTap(STARTS["server"], tmp_path / "s")
+    tap.received(SERVER, NORTH, "Share", 10, digest("a"))
+    server = read_receipt(tap.finish(KEYS["server"], "finished"))
+    said = (
+        "server/server has message 1 from hospital-0/provider, which hospital-0/provider does not say it sent"
+    )
+    assert contradictions([north, server]) == contradictions([server, north]) == [said]
+
+
 def test_a_failed_run_leaves_messages_on_their_way(tmp_path: Path) -> None:
     north = read_receipt(written(tmp_path / "n"))
     short = read_receipt(written(tmp_path / "s", SERVER, NORTH, ended="failed", texts=("a",)))  # type: ignore[arg-type]

@@ -95,13 +95,14 @@ def test_equal_rows_are_masked_differently() -> None:
     assert len(set(masked)) == len(masked) == 4
 
 
-def test_numbers_too_large_for_slots_are_refused_on_their_way_back() -> None:
+@pytest.mark.parametrize("wide", [1 << 200, -(1 << 200), -(1 << 120)])
+def test_numbers_too_large_for_slots_are_refused_on_their_way_back(wide: int) -> None:
     async def program(m: Slots, own: Any) -> Any:
         await m.from_shares(None if own is None else [own], [2], PRIME)
 
-    wide = [np.array([1 << 200, 1], dtype=object), *(np.array([0, 0], dtype=object) for _ in range(2))]
+    parts = [np.array([wide, 1], dtype=object), *(np.array([0, 0], dtype=object) for _ in range(2))]
     with pytest.raises(RangeOverflow, match="beyond 2"):
-        encrypted(program, [None, *wide])
+        encrypted(program, [None, *parts])
 
 
 def test_a_row_is_turned_into_shares_once() -> None:

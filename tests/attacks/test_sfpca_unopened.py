@@ -29,16 +29,7 @@ from atoll.study.model import Study
 SHORT = Course(raised=3, factors=(2, 1))
 HIDDEN = {
     *(mm.EncryptedShare, mm.EncryptedMatrix, mm.ProductPart, mm.SecondHalves),
-    *(
-        mm.SecondPart,
-        mm.MaskedShare,
-        mm.CarriedShare,
-        mm.MaskedTotal,
-        mm.SeedPart,
-        mm.SessionSeed,
-        mm.KeyParts,
-        mm.AllKeyParts,
-    ),
+    *(mm.MaskedShare, mm.MaskedTotal, mm.SeedPart, mm.SessionSeed, mm.KeyParts, mm.AllKeyParts),
 }
 
 

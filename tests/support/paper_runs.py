@@ -11,7 +11,7 @@ import numpy as np
 from atoll.protocols.pca.sfpca.paper import parameters
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, principal
 from atoll.protocols.pca.sfpca.paper.certificate import examined
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, taken
+from atoll.protocols.pca.sfpca.paper.intervals import Intervals, simulated, taken
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course, Method
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of, spreading
 from atoll.secret_matrices.slots.approximations import agreed
@@ -75,7 +75,7 @@ def run_clear(
 ) -> Ran:
     """Steps 2 to 7 and the certificate, on plain numbers with the noise of ciphertexts."""
     shape = shape_of(parts, psi, paper)
-    use = agreed(intervals.of, paper.degree, FLOOR)
+    use = agreed(intervals.of, paper.degree)
     plan = Plan(shape, Course(method, "qr"), paper, use, intervals.variances, intervals.stretches)
     sketch, inputs, start = sketch_of(seed, shape.rho, shape.n), [None], 0
     owned: list[Any] = []

@@ -127,11 +127,13 @@ def twin_of(name: str) -> str:
     return role if role == "coordinator" else party
 
 
-def clear(program: Program, inputs: Sequence[Any], *, set_name: str = INSECURE) -> Ran:
+def clear(
+    program: Program, inputs: Sequence[Any], *, set_name: str = INSECURE, noise: float = 0.0
+) -> Ran:
     """The same on plain numbers, with as many slots and levels."""
     like = slots.find(set_name, for_tests=set_name == INSECURE)
     machines = Twin.machines(
-        len(inputs) - 1, slots=like.slots, fresh_level=like.top, lowest=like.refresh_level
+        len(inputs) - 1, slots=like.slots, fresh_level=like.top, lowest=like.refresh_level, noise=noise
     )
     names = [str(COORDINATOR), *(provider(i) for i in range(len(inputs) - 1))]
     results = asyncio.run(together(program, machines, inputs))

@@ -9,10 +9,18 @@ import numpy as np
 import pytest
 
 from atoll.errors import ParameterError, RunError
-from atoll.secret_matrices.slots.approximations import Recording, agreed, series
+from atoll.secret_matrices.slots.approximations import (
+    INVERSE,
+    MOST_RAISED,
+    WIDEST,
+    Recording,
+    agreed,
+    always,
+    series,
+)
 from atoll.secret_matrices.slots.clear import Clear, together
 from atoll.secret_matrices.slots.levelled import polynomial_operations, rotations_of, whole
-from atoll.secret_matrices.slots.machine import Operation, Slots, Where
+from atoll.secret_matrices.slots.machine import Approximation, Operation, Slots, Where
 
 SLOTS = 16
 ONES = np.ones(SLOTS)
@@ -99,11 +107,12 @@ def test_what_lies_apart_is_not_computed_on() -> None:
 def test_whole_factors_cost_no_level() -> None:
     async def program(m: Slots, own: Any) -> Any:
         x = await encrypted(m, own)
-        return [m.scaled(x, -2).level, m.scaled(x, 0.5).level, m.scaled(x, 2048).level]
+        return [m.scaled(x, -2).level, m.scaled(x, 0.5).level, m.scaled(x, 2**14).level]
 
     assert run(program)[0] == [9, 8, 8]
     assert whole(-2)
-    assert not whole(1025)
+    assert whole(2**13)
+    assert not whole(2**13 + 1)
 
 
 def test_rotations_are_made_of_powers_of_two() -> None:
@@ -135,9 +144,41 @@ def test_how_far_a_series_reaches(ratio: float, error: float) -> None:
     x = np.linspace(0.1, 0.1 * ratio, 1000)
     scaled = (2 * x - (made.low + made.high)) / (made.high - made.low)
     values = np.polynomial.chebyshev.chebval(scaled, made.coefficients)
-    worst = np.abs(values * np.sqrt(x) - 1).max()
+    worst = np.abs(2 * values * np.sqrt(x) - 1).max()
     assert worst < error
     assert made.depth == 6
+
+
+def test_two_series_reach_further_than_one() -> None:
+    """Of lengths from 1 to 256: what the first series leaves is within the interval of the second."""
+    first, second = series("x/length", (1.0, 2.0**WIDEST), 31), always("second", 31)
+    x = np.exp2(np.linspace(0, WIDEST, 2000))
+    y = chebyshev(first, x)
+    left = x * y**2
+    assert second.low < left.min() < left.max() < second.high
+    assert np.abs(y * chebyshev(second, left) * np.sqrt(x) - 1).max() < 0.013
+    assert np.abs(y * np.sqrt(x) - 1).max() > 0.5
+    assert second.degree == 15
+
+
+def test_what_is_shorter_than_an_interval_says_is_not_made_longer() -> None:
+    """A row of noise is divided by more than its length: it stays short, and is reflected as nothing would be."""
+    first, second = series("x/length", (1.0, 2.0**WIDEST), 31), always("second", 31)
+    x = np.exp2(np.linspace(-30, 0, 2000))
+    y = chebyshev(first, x)
+    assert (y * chebyshev(second, x * y**2) * np.sqrt(x)).max() < 1.01
+
+
+def chebyshev(a: Approximation, x: np.ndarray[Any, Any]) -> Any:
+    return np.polynomial.chebyshev.chebval((2 * x - (a.low + a.high)) / (a.high - a.low), a.coefficients)
+
+
+def test_rows_are_raised_towards_one_interval() -> None:
+    """By whole powers of two, as far as these cost no level; told is the interval before."""
+    for high, power in ((2.0**8, 0), (2.0**9, 0), (2.0**3, 2), (2.0**-4, 6), (2.0**-60, MOST_RAISED)):
+        use = agreed({"a/length": (high * 2.0**-WIDEST, high)}).inside("a")
+        assert use.raised(None, 4, 0) == power  # type: ignore[arg-type]
+        assert use["length"].high == high * 4.0**power
 
 
 def test_a_sign_on_one_side_is_a_constant_that_stays_a_ciphertext() -> None:
@@ -158,29 +199,30 @@ def test_intervals_are_what_was_seen_and_more() -> None:
     async def program(m: Slots, own: Any) -> Any:
         x = m.plus(m.scaled(await encrypted(m, own), 0), 0.25 * ONES)
         inner = use.inside("here")
-        m.polynomial(x, inner["root"])
+        m.polynomial(x, inner["length"])
         m.polynomial(m.scaled(x, -1), inner["sign"])
 
     use = Recording()
     run(program)
-    assert use.intervals(2.0) == {"here/root": (0.125, 0.5), "here/sign": (-np.sqrt(0.5), 0.0)}
+    assert use.intervals(2.0) == {"here/length": (0.125, 0.5), "here/sign": (-1.0, 0.0)}
     table = agreed(use.intervals())
-    assert table.inside("here")["root"].low == 0.125
-    with pytest.raises(ParameterError, match="no interval was agreed for there/root"):
-        table.inside("there")["root"]
+    assert table.inside("here")["length"].low == 0.125 * 4**4
+    assert table.inside("there")["inverse"].low == INVERSE[0]
+    with pytest.raises(ParameterError, match="no interval was agreed for there/length"):
+        table.inside("there")["length"]
 
 
 def test_a_value_outside_its_interval_is_noted() -> None:
     async def program(m: Any, own: Any) -> Any:
         x = m.plus(m.scaled(await encrypted(m, own), 0), 3.0 * ONES)
-        m.polynomial(x, series("here/root", (0.5, 2.0), 31))
+        m.polynomial(x, series("here/length", (0.5, 2.0), 31))
         return dict(m.outside)
 
-    assert run(program)[0] == {"here/root": 3.0}
+    assert run(program)[0] == {"here/length": 3.0}
 
 
 def test_empty_and_negative_intervals_are_refused() -> None:
     with pytest.raises(ParameterError, match="is empty"):
-        series("a/root", (1.0, 1.0), 31)
+        series("a/length", (1.0, 1.0), 31)
     with pytest.raises(ParameterError, match="no values below zero"):
-        series("a/root", (-1.0, 1.0), 31)
+        series("a/length", (-1.0, 1.0), 31)

@@ -24,6 +24,7 @@ from tests.support.slot_routines import (
 from tests.support.slot_runs import INSECURE, clear, encrypted, provider
 
 from atoll.errors import ParameterError
+from atoll.secret_matrices.slots.approximations import agreed
 from atoll.secret_matrices.slots.products import Method, choose, period, repeated
 
 SIZES = [(2, 3, 5), (3, 8, 8), (4, 11, 6)]
@@ -80,12 +81,14 @@ def test_a_householder_vector_makes_all_but_one_coordinate_nothing(length: int, 
     np.testing.assert_allclose(np.delete(reflected, at), 0.0, atol=1e-6)
 
 
-def test_a_row_of_noise_is_reflected_all_the_same() -> None:
-    """Its intervals come from other noise than what is met."""
-    rng = np.random.default_rng(4)
-    use = learned(lambda use: reflector(6, 1, use), inputs(rng.normal(size=(1, 6)) * 1e-7), clear)
-    [u] = found(reflector(6, 1, use), inputs(rng.normal(size=(1, 6)) * 1e-9))
-    assert u @ u == pytest.approx(1.0, abs=1e-6)
+@pytest.mark.parametrize("size", [0.0, 1e-12, 1e-9, 1e-7, 1e-5, 2e-4])
+def test_a_row_is_reflected_however_much_shorter_it_is_than_was_agreed(size: float) -> None:
+    """Down to nothing: what comes of it is of length one, and differs from no copy in the slots."""
+    use = agreed({"length": (2.0**-40, 2.0**-24), "sign": (0.0, 1.0)})
+    row = np.random.default_rng(4).normal(size=(1, 6)) * size
+    ran = clear(reflector(6, 1, use), inputs(row), noise=1e-7)
+    [u] = ran.results[provider(0)]
+    assert u @ u == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize(("rows", "length"), [(2, 8), (4, 11), (5, 5)])

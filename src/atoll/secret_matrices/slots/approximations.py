@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from math import floor, log2
 from typing import Self
 
 import numpy as np
@@ -16,13 +18,25 @@ import numpy as np
 from atoll.errors import ParameterError
 from atoll.secret_matrices.slots.machine import Approximation, Slots, Values, Vector
 
-__all__ = ["FLOOR", "FUNCTIONS", "Approximations", "Exact", "Interval", "Recording", "agreed", "series"]
+__all__ = [
+    "ALWAYS",
+    "FUNCTIONS",
+    "INVERSE",
+    "MOST_RAISED",
+    "TOP",
+    "WIDEST",
+    "Approximations",
+    "Exact",
+    "Interval",
+    "Recording",
+    "agreed",
+    "always",
+    "degree_of",
+    "raised_by",
+    "series",
+]
 
 Interval = tuple[float, float]
-
-
-def _root(x: Values) -> Values:
-    return np.sqrt(np.maximum(x, 0.0))
 
 
 def _sign(x: Values) -> Values:
@@ -33,10 +47,27 @@ def _inverse(x: Values) -> Values:
     return 1 / np.sqrt(np.maximum(x, np.finfo(float).tiny))
 
 
-FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"root": _root, "sign": _sign, "inverse": _inverse}
-"""What is approximated, by the last name of a path."""
+FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {
+    "length": _inverse,
+    "second": _inverse,
+    "sign": _sign,
+    "inverse": lambda x: _inverse(x) / 4,
+}
+"""What is approximated, by the last name of a path. ``length``: one over the length of a row, from its square;
+``second``: what the first of its series leaves to do; ``inverse``: a quarter of one over the length of u."""
 
-FLOOR = 2.0**-24
+WIDEST = 16
+"""Powers of two between the ends of an interval of squares of lengths, at most."""
+TOP = 8
+"""Rows are multiplied so that the squares of their lengths are below two to this power."""
+MOST_RAISED = 19
+"""Whole powers of two up to this cost no level."""
+SECOND = (2.0**-5.5, 1.5)
+"""Of |v|^2 times the square of the first series, on the widest interval."""
+INVERSE = (2.0**-5, 18.0)
+"""Of |u|^2, for a v of length two, or much shorter: the sign may be wrong up to an angle of 7 degrees."""
+LARGEST_SIGN = 1.25
+"""No number of a row exceeds this, after the first series."""
 SIGN_GAP = 1 / 8
 """A sign on an interval around zero is fitted to what is not smaller than this part of it."""
 SIGN_SLOPE = 2.0**-30
@@ -81,6 +112,16 @@ def _sign_series(name: str, interval: Interval, degree: int) -> Approximation:
     return Approximation(name, -end, end, tuple(map(float, coefficients)))
 
 
+ALWAYS = {"second": SECOND, "inverse": INVERSE}
+"""Intervals that are the same at every place, unless another was agreed."""
+
+
+@cache
+def always(function: str, degree: int) -> Approximation:
+    """A series on the interval that is the same at every place."""
+    return series(function, ALWAYS[function], degree_of(function, degree))
+
+
 @dataclass(frozen=True, eq=False)
 class Exact(Approximation):
     """The function itself, for a run in the clear that notes between which values it is taken."""
@@ -94,41 +135,75 @@ class Exact(Approximation):
         return FUNCTIONS[self.name.rsplit("/", 1)[-1]](x)
 
 
+def raised_by(interval: Interval) -> int:
+    """The power of two that a row is multiplied by, of which an interval of squares of lengths is agreed."""
+    return max(0, min(MOST_RAISED, floor((TOP - log2(interval[1])) / 2)))
+
+
+def degree_of(function: str, degree: int) -> int:
+    """The second series of a length has half as many terms: with the product before it, it fits too."""
+    return (degree + 1) // 2 - 1 if function == "second" else degree
+
+
 @dataclass(frozen=True)
 class Approximations:
     """The approximations of a part of the program."""
 
     table: Mapping[str, Approximation]
     path: str = ""
-    floor: float = FLOOR
-    """Added to the square of a norm before its root is taken."""
+    raises: Mapping[str, int] = field(default_factory=dict)
+    """The powers of two that rows are multiplied by, by the path of their reflection."""
+    degree: int = 31
 
     def inside(self, name: str) -> Self:
         """Those of a part of this part."""
         return replace(self, path=f"{self.path}{name}/")
 
     @property
-    def levels_of_root(self) -> int:
-        """Levels that root and sign take, side by side."""
-        return max(self["root"].depth, self["sign"].depth)
+    def levels_of_length(self) -> int:
+        """Levels that the first series of a length takes."""
+        return self["length"].depth
 
-    async def root_and_sign(self, m: Slots, norm_2: Vector, v_0: Vector) -> tuple[Vector, Vector, Vector]:
-        """The root of a number that is not negative, the sign of another, and that other to go on with."""
-        norm_2, v_0 = await m.room([norm_2, v_0], self.levels_of_root)
-        lifted = m.plus(norm_2, np.full(m.slots, self.floor))
-        return m.polynomial(lifted, self["root"]), m.polynomial(v_0, self["sign"]), v_0
+    def raised(self, v: Vector, length: int, at: int) -> int:
+        """By which power of two a row is multiplied before its reflection, which does not depend on it."""
+        del v, length, at
+        return self.raises.get(self.path, 0)
+
+    async def inverse_and_sign(self, m: Slots, norm_2: Vector, v_0: Vector) -> tuple[Vector, Vector, Vector]:
+        """One over the length of a row, the sign of one of its numbers, and that number to go on with.
+
+        The sign is that of what the first series makes of the number.
+        """
+        first, second, sign = self["length"], self["second"], self["sign"]
+        [norm_2] = await m.room([norm_2], first.depth)
+        y = m.polynomial(norm_2, first)
+        y, v_0 = await m.room([y, v_0], min(1 + sign.depth, m.fresh_level - m.lowest))
+        left, near = await m.room([m.times(norm_2, m.times(y, y)), m.times(v_0, y)], second.depth)
+        [near] = await m.room([near], sign.depth)
+        rest, side = await m.room([m.polynomial(left, second), m.polynomial(near, sign)], 3)
+        return m.times(y, rest), side, v_0
 
     async def inverse_root(self, m: Slots, k: Vector) -> Vector:
-        """One over the root of a positive number; a level is left."""
+        """One over the root of a positive number.
+
+        The series gives a quarter of it, y, and two steps of Newton's method follow: y (3 - 16 k y^2) is half of
+        what the first finds. Each squares the error, and leaves nothing too large.
+        """
         inverse = self["inverse"]
-        [k] = await m.room([k], inverse.depth + 1)
-        return m.polynomial(k, inverse)
+        [k] = await m.room([k], inverse.depth)
+        y, k = await m.room([m.polynomial(k, inverse), k], 7)
+        for unit in (16, 4):
+            over = m.times(k, m.times(y, y))
+            y = m.times(y, m.plus(m.scaled(over, -unit), np.full(m.slots, 3.0)))
+        return y
 
     def __getitem__(self, function: str) -> Approximation:
         name = self.path + function
-        if name not in self.table:
-            raise ParameterError(f"no interval was agreed for {name}")
-        return self.table[name]
+        if name in self.table:
+            return self.table[name]
+        if function in ALWAYS:
+            return replace(always(function, self.degree), name=name)
+        raise ParameterError(f"no interval was agreed for {name}")
 
 
 @dataclass(frozen=True)
@@ -143,25 +218,32 @@ class Recording(Approximations):
     seen: dict[str, Interval] = field(default_factory=dict)
 
     def __getitem__(self, function: str) -> Approximation:
-        return Exact(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), self.seen)
+        terms = degree_of(function, self.degree) + 1
+        return Exact(self.path + function, -1.0, 1.0, (0.0,) * terms, self.seen)
 
     def intervals(self, margin: float = 2.0) -> dict[str, Interval]:
         """What to agree upon: everything that was seen, and as many times less and more as the margin says.
 
-        A number whose sign was always the same is taken to keep it; it is no larger than its row.
+        A number whose sign was always the same is taken to keep it.
         """
         out: dict[str, Interval] = {}
         for name, (low, high) in self.seen.items():
-            if not name.endswith("sign"):
-                out[name] = (low / margin, high * margin)
-                continue
-            _, square = self.seen[name.removesuffix("sign") + "root"]
-            end = float(np.sqrt(square * margin))
-            out[name] = (-end if low < 0 else 0.0, end if high > 0 else 0.0)
+            sides = (-1.0 if low < 0 else 0.0, 1.0 if high > 0 else 0.0)
+            out[name] = sides if name.endswith("sign") else (low / margin, high * margin)
         return out
 
 
-def agreed(intervals: Mapping[str, Interval], degree: int = 31, floor: float = FLOOR) -> Approximations:
-    """Series of one degree on the agreed intervals."""
-    table = {name: series(name, interval, degree) for name, interval in intervals.items()}
-    return Approximations(table, floor=floor)
+def agreed(intervals: Mapping[str, Interval], degree: int = 31) -> Approximations:
+    """Series of one degree on the agreed intervals: of squares of lengths before rows are multiplied."""
+    table, raises = {}, {}
+    for name, (low, high) in intervals.items():
+        function = name.rsplit("/", 1)[-1]
+        unit = 1.0
+        if function == "length":
+            path = name.removesuffix(function)
+            raises[path] = raised_by((low, high))
+            unit = 4.0 ** raises[path]
+        if function == "sign":
+            low, high, unit = -float(low < 0), float(high > 0), LARGEST_SIGN
+        table[name] = series(name, (low * unit, high * unit), degree_of(function, degree))
+    return Approximations(table, raises=raises, degree=degree)

@@ -33,7 +33,7 @@ __all__ = [
 COUNTED = (Operation.MULTIPLY, Operation.WEIGH, Operation.ROTATE, Operation.REFRESH)
 Cost = Counter[Operation]
 
-FRESH, LOWEST = 9, 2
+FRESH, LOWEST, SLOTS = 9, 2, 8192
 DEGREE = 31
 
 
@@ -75,15 +75,17 @@ def m5(size: int) -> Cost:
 # ---- algorithms 2, 3, 4 ----
 
 
-def householder(length: int, *, fresh: bool = False) -> Cost:
-    """Algorithm 2. A row that is not fresh is refreshed first; then the root, the side and k."""
-    series = polynomial_operations(DEGREE)
-    return cost(
-        3 * series[Operation.MULTIPLY] + 5,
-        3 * series[Operation.WEIGH] + 3,
-        2 * _log2(length),
-        3 if fresh else 4,
-    )
+def _lengths() -> Cost:
+    """What algorithm 2 does with |v|^2 and v_0: three series of full degree, and one of half of it."""
+    full, half = polynomial_operations(DEGREE), polynomial_operations((DEGREE + 1) // 2 - 1)
+    products, weighings = (3 * full[kind] + half[kind] for kind in (Operation.MULTIPLY, Operation.WEIGH))
+    return cost(products + 13, weighings + 3, 0, 7)
+
+
+def householder(length: int, slots: int = SLOTS) -> Cost:
+    """Algorithm 2. Refreshed are the row, the first series of its length and its number, the second and the
+    side, k and delta, and half of one over the length of u."""
+    return _lengths() + cost(3, 5, 2 * _log2(length) + _log2(slots // period(length)), 1)
 
 
 def _later(first: int, count: int) -> range:
@@ -106,7 +108,7 @@ def qr(rows: int, length: int, *, level: int = FRESH, active: int | None = None)
     refreshed += sum(j // 3 for j in range(n))
     own = cost(
         2 * forth + 2 * back + rows,
-        3 * n + 2 * rows,
+        2 * n + 2 * rows,
         _log2(length) * (forth + back + rows),
         n + refreshed,  # a reflection's vector, once it is found
     )
@@ -123,19 +125,12 @@ def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]
     met = sum(forth) + sum(back)
     spread = sum(k * _log2(k) for k in (*forth, *back))
     meetings = 2 * rows - 1
-    series = polynomial_operations(DEGREE)
-    refreshes = 7 * rows + meetings
-    coordinator = cost(
-        rows * (3 * series[Operation.MULTIPLY] + 3),
-        rows * (3 * series[Operation.WEIGH] + 1) + met,
-        spread,
-        refreshes,
-    )
+    coordinator = _times(rows, _lengths() + cost(2, 1, 0, 2)) + cost(0, met, spread, meetings)
     provider = cost(
         2 * rows + 2 * met - rows,
-        6 * rows + 2 * met + meetings,
+        7 * rows + 2 * met + meetings,
         rows * (2 * _log2(length) + _log2(slots // period(length))) + met * _log2(length) + spread,
-        refreshes,
+        coordinator[Operation.REFRESH],
     )
     provider[Operation.SEND] = 3 * rows + meetings
     coordinator[Operation.SEND] = providers * provider[Operation.SEND]
@@ -283,9 +278,11 @@ _M5 = (
 )
 _HOUSEHOLDER = (
     "A series of degree 31 takes 11 products and 29 with clear coefficients, which the paper does not "
-    "count and puts at 18 products in all. Root and sign stand side by side: 16 levels follow each other, "
-    "not 23. A refresh is of whole ciphertexts, where seven levels end; the paper divides the depth by "
-    "seven."
+    "count and puts at 18 products in all. The length of a row is taken by two series instead of one, the "
+    "second of degree 15, and 1 / |u| by a series and a step of Newton's method: 10 products, so that rows "
+    "may differ in length by a factor of 250. The first copy of the vector is repeated. A refresh is of whole "
+    "ciphertexts, where seven levels end, and several that meet again are refreshed; the paper divides the "
+    "depth by seven."
 )
 _QR = (
     "The paper counts one product for each pair of rows where there are two, but all pairs, where half "

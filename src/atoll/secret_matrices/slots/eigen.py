@@ -53,8 +53,8 @@ async def _tridiagonal(m: Slots, M: Matrix, use: Approximations) -> tuple[Matrix
     if size > 2:
         x = packed(m, await m.room(M, 1), size)
     for i in range(size - 2):  # line 2
-        [x] = await m.room([x], 1)
-        [row] = unpacked(m, x, size, rows=[i], mask=np.triu(np.ones((size, size)), 1))
+        [x] = await m.room([x], 2)
+        [row] = unpacked(m, x, size, rows=[i])
         v = await householder(m, row, size, i + 1, use.inside(f"{i}"))  # line 3
         P = await _reflection(m, v, i + 1, size)  # lines 4, 5
         if Q is None:

@@ -31,8 +31,8 @@ __all__ = ["Levelled", "polynomial_operations", "rotations_of", "whole"]
 
 OPENING_ROOM = 2
 """An opening takes a level, and is made at one at least."""
-LARGEST_INTEGER = 1024
-"""Public factors up to here grow a vector by no more than ten bits, and need no rescaling."""
+LARGEST_INTEGER = 2**19
+"""Whole public factors up to here need no rescaling."""
 
 
 def whole(number: float) -> bool:

@@ -33,8 +33,8 @@ async def qr(
     H: Matrix = []
     for i in range(min(len(V), active - 1)):  # line 2: a row of one number needs no reflection
         [V[i]] = await m.room(V[i : i + 1], 1)
-        v = await householder(m, m.weighted(V[i], _tail(i, length, m.slots)), length, i, use.inside(f"{i}"))
-        [v] = await m.room([v], 3)
+        v = await householder(m, V[i], length, i, use.inside(f"{i}"))
+        [v] = await m.room([v], m.fresh_level - m.lowest)  # rows would come down to its level
         H.append(v)  # line 4
         V[i:] = await _reflected(m, V[i:], v, length)  # lines 5 to 8
     return await _accumulated(m, H, len(V), length), V
@@ -66,13 +66,6 @@ def _reflected_unit(m: Slots, at: int, v: Vector, length: int) -> Vector:
     """A row of the identity, reflected."""
     first = unit(at, length, m.slots)
     return m.plus(m.times(m.scaled(v, -2), everywhere(m, m.weighted(v, first), length)), first)
-
-
-def _tail(start: int, length: int, slots: int) -> Values:
-    """One from a coordinate on."""
-    row: Values = np.ones(length)
-    row[:start] = 0.0
-    return repeated(row, slots)
 
 
 # ---- among providers ----
@@ -146,15 +139,17 @@ async def dqr(m: Slots, V: Matrix, length: int, place: int | None, use: Approxim
     V = list(V)
     H: Matrix = []
     for i in range(len(V)):  # line 2
+        here = use.inside(f"{i}")
         v = m.own_inner([(V[i], columns.tail(i))])
+        v = m.scaled(v, 2.0 ** here.raised(v, length, i))
         norm_2 = everywhere(m, m.times(v, v), length)
         v_0 = everywhere(m, m.own_inner([(v, columns.unit(i))]), length)
         norm_2, v_0 = await m.total([norm_2, v_0])  # line 2 of algorithm 2
-        found = await m.room(list(await lengths(m, norm_2, v_0, use.inside(f"{i}"))), 3)
-        delta, scale = await m.broadcast(found)
-        [v] = await columns.refreshed(
-            [m.times(m.add(v, m.own_inner([(delta, columns.unit(i))])), scale)]  # line 3
-        )
+        inverse, delta, scale = await lengths(m, norm_2, v_0, here)
+        both = [m.times(m.scaled(inverse, 2), scale), m.times(delta, scale)]
+        factor, delta = await m.broadcast(await m.room(both, 3))
+        u = m.add(m.times(v, factor), m.own_inner([(delta, columns.unit(i))]))
+        [v] = await columns.refreshed([u])  # line 3
         H.append(v)  # line 4
         if i + 1 < len(V):  # lines 5 to 8; R is not wanted, nor its row i
             V[i + 1 :] = await _reflected_apart(m, columns, V[i + 1 :], v)

@@ -31,6 +31,7 @@ __all__ = [
     "Factor",
     "Method",
     "Weights",
+    "alike",
     "baby_steps",
     "choose",
     "columns_of",
@@ -43,6 +44,7 @@ __all__ = [
     "own_factor",
     "period",
     "repeated",
+    "repeatedly",
     "rows_of",
     "sums_times",
     "times_transpose",
@@ -98,6 +100,22 @@ def everywhere(m: Slots, x: Vector, length: int) -> Vector:
         x = m.add(x, m.rotate(x, step))
         step //= 2
     return x
+
+
+def repeatedly(m: Slots, row: Vector, length: int) -> Vector:
+    """A row that stands in the first slots alone, as often as it fits."""
+    step = m.slots // 2
+    while step >= period(length):
+        row = m.add(row, m.rotate(row, step))
+        step //= 2
+    return row
+
+
+def alike(m: Slots, row: Vector, length: int) -> Vector:
+    """A row whose copies in the slots are the same again: the first one, as often as it fits; one level."""
+    if period(length) < m.slots:
+        row = m.weighted(row, np.where(np.arange(m.slots) < period(length), 1.0, 0.0))
+    return repeatedly(m, row, length)
 
 
 # ---- a right factor, prepared for a method ----

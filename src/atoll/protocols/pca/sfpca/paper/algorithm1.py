@@ -18,7 +18,9 @@ Deviations, each with the same result:
 - Steps 5 and 7. Z = Xi(P G_i) P^T and W = QR^T(U Xi(P G_i)): the sums of the paper's Xi(P_i P^T) and
   Xi(U P_i), taken before and not after the second product. For Seq these are Xi(Z_i Z_i^T) and Xi(Y_i
   A_i) as well.
-- After each product with C the copies of a row in the slots are made the same again (:func:`alike`).
+- After each product with C the copies of a row in the slots are made the same again. Copies drift apart with
+  the noise. What differs between them no dot product sees, so that no reflection removes it, and every product
+  with C makes it longer by the largest variance: after ten iterations it would be all there is of later rows.
 - Before QR^T rows are multiplied by public powers of two, so that all are about of length one.
 - The certificate (:mod:`certificate`): one more product with C, of the components.
 """
@@ -42,6 +44,7 @@ from atoll.secret_matrices.slots.orthogonal import qr
 from atoll.secret_matrices.slots.products import (
     Factor,
     Method,
+    alike,
     choose,
     dots,
     encrypted_factor,
@@ -148,13 +151,13 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     with step("4"):
         for j in range(paper.p):
             P = await m.room(P, depth(plan, factors))
-            Y = alike(m, await times(m, plan, factors, P, mean), shape.columns)
+            Y = [alike(m, y, shape.columns) for y in await times(m, plan, factors, P, mean)]
             Y = stretched(m, plan, Y, f"power/{j}")
             P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
     with step("5"):
         P = await m.room(P, depth(plan, factors))
         Y = await times(m, plan, factors, P, mean)  # P_i = P G_i, added up
-        Y = await m.room(alike(m, Y, shape.columns), 4)
+        Y = await m.room([alike(m, y, shape.columns) for y in Y], 4)
         Z = times_transpose(m, Y, P, shape.columns)  # Z = Xi(P_i P^T)
     with step("6"):
         U = await eigenvectors(m, plan, Z)  # U = Eigen(Z, w)
@@ -203,23 +206,6 @@ async def times(m: Slots, plan: Plan, factors: Factors, P: Matrix, mean: Vector)
     (o,) = await m.broadcast([mean])
     R = projected(m, factors, await m.broadcast(P), o, plan.shape.columns)
     return await m.total(_back(m, factors, R))
-
-
-def alike(m: Slots, rows: Matrix, length: int) -> Matrix:
-    """Rows whose copies in the slots are the same again: the first one, as often as it fits.
-
-    Copies drift apart with the noise. What differs between them no dot product sees, so that no reflection
-    removes it, and every product with C makes it longer by the largest variance: after ten iterations it
-    would be all there is of the later rows.
-    """
-    step = period(length)
-    if step < m.slots:
-        first = np.where(np.arange(m.slots) < step, 1.0, 0.0)
-        rows = [m.weighted(row, first) for row in rows]
-    while step < m.slots:
-        rows = [m.add(row, m.rotate(row, -step)) for row in rows]
-        step *= 2
-    return rows
 
 
 def stretched(m: Slots, plan: Plan, rows: Matrix, place: str) -> Matrix:

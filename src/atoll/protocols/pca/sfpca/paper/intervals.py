@@ -35,20 +35,17 @@ from atoll.protocols.pca.sfpca.paper.algorithm1 import (
 from atoll.protocols.pca.sfpca.paper.messages import Estimates
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of
-from atoll.secret_matrices.slots.approximations import Approximations, Exact, series
+from atoll.secret_matrices.slots.approximations import ALWAYS, MOST_RAISED, TOP, WIDEST, Approximations, agreed
 from atoll.secret_matrices.slots.clear import Clear, together
-from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
+from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values, Vector
 from atoll.secret_matrices.slots.products import period
 from atoll.study.address import Address
 
 SKETCHES = 32
 """Sketches that the simulation runs with, side by side."""
-NOISE = 2.0**-24
-"""Of a ciphertext's numbers after a step, as the simulation has it."""
-FLOOR = 2.0**-12
-"""Added to every |v|^2 before its root: well above the noise of a sum of squares."""
-WIDEST = 12
-"""Powers of two between the ends of an interval, at most: what lies below is taken for small."""
+NOISE = 2.0**-22
+"""Of a ciphertext's numbers after a step, as the simulation has it: some times what it is, so that a row of
+which only noise is left is expected to be longer than it turns out."""
 _EXPONENTS = range(-120, 61)
 _SCALES = range(-60, 61)
 
@@ -68,7 +65,7 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     scale = _scale_of(float(values[0]))
     variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
     table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
-    deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
+    deciding = Deciding(degree=paper.degree, margin=paper.margin)
     lengths = _Lengths(shape.columns)
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
@@ -123,68 +120,66 @@ class Worlds(Clear):
         return self._noisy(np.roll(x, -steps, axis=-1))
 
 
+    def _polynomial(self, x: Values, approximation: Approximation) -> Values:
+        low, high = approximation.low, approximation.high
+        u = np.clip((2 * x - (low + high)) / (high - low), -_ASTRAY, _ASTRAY)
+        y = np.polynomial.chebyshev.chebval(u, approximation.coefficients)
+        return self._noisy(np.clip(np.asarray(y, np.float64), -_LARGEST, _LARGEST))
+
+
 _ASTRAY, _LARGEST = 1.5, 2.0**10
 """How far outside its interval a world's argument may be, and what comes of it: a run would end there."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Undecided(Exact):
-    """A function whose interval is decided when all worlds have come to it."""
-
-    by: Deciding | None = None
-
-    def at(self, x: Values) -> Values:
-        """What the approximation gives that is taken for these arguments."""
-        assert self.by is not None, "made by Deciding alone"
-        low, high = self.by.decide(self.name, x)
-        decided = series(self.name, (low, high), self.degree)
-        u = (2 * x - (decided.low + decided.high)) / (decided.high - decided.low)
-        y = np.polynomial.chebyshev.chebval(np.clip(u, -_ASTRAY, _ASTRAY), decided.coefficients)
-        return np.clip(np.asarray(y, np.float64), -_LARGEST, _LARGEST)
-
-
 @dataclass(frozen=True)
 class Deciding(Approximations):
-    """Chooses the interval of each place as the program first comes to it."""
+    """Chooses the interval and the side of each place as the program first comes to it."""
 
-    table: Mapping[str, Approximation] = field(default_factory=dict)
-    degree: int = 31
-    margin: float = 2.0
+    table: dict[str, Approximation] = field(default_factory=dict)
+    raises: dict[str, int] = field(default_factory=dict)
+    margin: float = 4.0
     ends: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By place: the side of zero, and the exponents of both ends."""
-    norms: dict[str, Values] = field(default_factory=dict)
-    """Squares of the norms that roots were taken of, for the sign beside each."""
-
-    heads: dict[str, Values] = field(default_factory=dict)
-    """The coordinates that are left after each reflection."""
 
     def __getitem__(self, function: str) -> Approximation:
-        return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, by=self)
+        """Before a row is there, and where it never is: as many terms as there will be."""
+        name = self.path + function
+        if function in ALWAYS or name in self.table:
+            return super().__getitem__(function)
+        return Approximation(name, 0.0, 1.0, (0.0,) * (self.degree + 1))
 
-    def decide(self, place: str, x: Values) -> tuple[float, float]:
-        """The interval of a place, from every world's argument there."""
-        where, _, function = place.rpartition("/")
-        there = np.isfinite(x).all(axis=-1) & (np.abs(x).max(axis=-1) < _LARGEST**3)
-        if not there.any():
-            raise ParameterError(
-                f"the simulation, on the rows of the island with most of them, leaves no number at {place}",
-                hint="fewer components, a smaller alpha, or a larger margin",
-            )
-        x = np.where(there[..., None], x, np.nan)
-        if function == "root":
-            self.norms[where] = x
-        if function == "sign":
-            self.ends[place] = _side(x, self.norms[where], self.margin)
-            self.heads[where] = x
-        else:
-            both = x
-            if function == "inverse" and self.ends[f"{where}/sign"][0]:
-                both = _from_either_side(self.norms[where], self.heads[where])
-            unsettled = next((f for first, f in _UNSETTLED.items() if place.startswith(first)), 1.0)
-            self.ends[place] = (1, *_ends(both, self.margin, unsettled, self.floor))
-        return interval(*self.ends[place])
+    def raised(self, v: Vector, length: int, at: int) -> int:
+        """Where a world has the row: its interval, from every world's, and what follows from that."""
+        if v.held is not None:
+            rows = v.held[..., at:length]
+            norms = np.linalg.norm(rows, axis=-1)
+            there = np.isfinite(norms) & (norms < _LARGEST)
+            if not there.any():
+                raise ParameterError(
+                    f"the simulation, on the rows of the island with most of them, leaves no number at {self.path}",
+                    hint="fewer components, a smaller alpha, or a larger margin",
+                )
+            unsettled = next((f for first, f in _UNSETTLED.items() if self.path.startswith(first)), 1.0)
+            longest = float(norms[there].max()) * self.margin * unsettled
+            shortest = next(value for first, value in _SHORTEST.items() if self.path.startswith(first))
+            high = ceil(2 * log2(max(longest, shortest)))
+            told = {
+                "length": (1, high - WIDEST, high),
+                "sign": (_side(rows[there, 0] / np.maximum(norms[there], 1e-30)), -1, 0),
+            }
+            for name, ends in told.items():
+                self.ends[self.path + name] = ends
+            found = agreed({self.path + name: interval(*ends) for name, ends in told.items()}, self.degree)
+            self.table.update(found.table)
+            self.raises.update(found.raises)
+        return super().raised(v, length, at)
 
 
+_SHORTEST = {"eigen/tridiagonal/": 2.0 ** (TOP // 2), "": 2.0 ** (TOP // 2 - MOST_RAISED)}
+"""How short the longest row is taken to be at least, by the beginning of a path.
+
+What is left beside a diagonal is nothing but noise once power iterations have settled. A reflection that took
+it for a row would turn all eigenvectors that are still to come; one of a short row leaves them."""
 _LENGTH = 8.0
 """Of the longest row in any world, after stretching."""
 
@@ -207,41 +202,17 @@ class _Lengths(Stretches):
         return self.powers[place]
 
 
-_TOO_CLOSE = 0.97
+_TOO_CLOSE = 0.99
 """A reflection with a constant sign is good if no row lies closer to the axis on the other side."""
 
 
-def _side(v_0: Values, norm_2: Values, margin: float) -> tuple[int, int, int]:
+def _side(along: Values) -> int:
     """A constant sign where that makes good reflections in every world; else both sides of zero."""
-    top = ceil(log2(max(float(np.nanmax(np.abs(v_0))) * margin, 2.0**-60)))
-    along = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
-    best = 1 if float(np.nanmin(along)) >= -float(np.nanmax(along)) else -1
-    worst = float(np.nanmin(best * along))
-    return (best if worst > -_TOO_CLOSE else 0), top - WIDEST, top
+    best = 1 if float(along.min()) >= -float(along.max()) else -1
+    return best if float((best * along).min()) > -_TOO_CLOSE else 0
 
 
-def _from_either_side(norm_2: Values, v_0: Values) -> Values:
-    """|u|^2 of a reflection with a constant sign; where worlds differ, for rows on either side of zero."""
-    signed = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
-    if np.nanmin(np.abs(signed)) > 0 and abs(float(np.nansum(np.sign(signed)))) == np.isfinite(signed).sum():
-        return np.asarray(2 * norm_2 * (1 + np.abs(signed)), np.float64)
-    along = np.minimum(np.abs(v_0) / np.sqrt(np.maximum(norm_2, 2.0**-60)), _TOO_CLOSE)
-    return np.asarray(2 * norm_2 * np.stack([1 - along, 1 + along]), np.float64)
-
-
-def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
-    """Powers of two around what all worlds have.
-
-    Beyond the upper end a series grows without bounds, so that this end is further off where worlds differ
-    most; below the lower one it falls gently.
-    """
-    least, most = max(float(np.nanmin(x)), floor_), max(float(np.nanmax(x)), floor_)
-    top = ceil(log2(most * margin * unsettled))
-    bottom = floor(log2(least / margin))
-    return max(bottom, top - WIDEST), top
-
-
-_UNSETTLED = {"power/0/": 4.0}
+_UNSETTLED = {"power/0/": 2.0}
 """How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
 
 

@@ -51,7 +51,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: Literal["auto", "precomp", "seq"] = "auto"
     qr: Literal["auto", "qr", "dqr"] = "auto"
     nonlinear: Literal["chebyshev", "lss", "lss-op"] = "chebyshev"
-    margin: float = 2.0
+    margin: float = 4.0
     intervals: Stated | None = None
     tolerance: float = 0.1
     seed: int | None = None

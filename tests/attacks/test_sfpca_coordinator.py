@@ -182,9 +182,9 @@ def test_a_matrix_that_one_provider_alone_reads_is_checked_by_it(monkeypatch: py
     alone: list[int] = []
 
     class Other(roles.Coordinator):
-        async def _encrypt_all(self, wanted: Any) -> None:
-            alone.extend(self._step + 1 + i for i, left in enumerate(wanted) if len(left.readers) == 1)
-            await super()._encrypt_all(wanted)
+        async def _encrypt_all(self, wanted: Any, courses: Any) -> None:
+            alone.extend(step for left, step in wanted if len(left.readers) == 1)
+            await super()._encrypt_all(wanted, courses)
 
     def change(address: Address, message: Any) -> Any:
         if not isinstance(message, mm.EncryptedMatrix):

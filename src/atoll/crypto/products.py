@@ -11,15 +11,19 @@ from __future__ import annotations
 from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.integers import Integers, combine, from_ints, smudge, to_ints, widened
 from atoll.crypto.hazmat.product import (
+    Ahead,
     Ciphertext,
     Fingerprint,
     ProductSum,
     PublicKey,
     Right,
     Secret,
+    add_residues,
     assemble,
     clear_total,
     multiply,
+    public_second_half,
+    second_half,
 )
 from atoll.crypto.hazmat.rings import (
     Clearing,
@@ -36,6 +40,7 @@ from atoll.crypto.hazmat.rings import (
 )
 
 __all__ = [
+    "Ahead",
     "Buffer",
     "Ciphertext",
     "Clearing",
@@ -47,6 +52,7 @@ __all__ = [
     "Right",
     "Ring",
     "Secret",
+    "add_residues",
     "assemble",
     "clear_total",
     "combine",
@@ -56,7 +62,9 @@ __all__ = [
     "most_entries",
     "multiply",
     "noise_bits",
+    "public_second_half",
     "rings",
+    "second_half",
     "smudge",
     "streamed_right",
     "to_ints",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from atoll.crypto import products as go
-from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
+from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring, streamed_right
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.machine import Group, Job, Shared
 from atoll.secret_matrices.openings import check_step
 from atoll.secret_matrices.widths import Widths
+
+_MOST_ENCODED = 4
+"""Polynomials of a right side for each one of the product, up to which encoding them twice is little work."""
 
 
 def digest_of(*parts: Buffer | str | int) -> bytes:
@@ -80,6 +83,18 @@ def to_encrypt(wanted: Sequence[Left]) -> list[Left]:
     return list(missing.values())
 
 
+def goes_ahead(job: Job, widths: Widths) -> bool:
+    """Whether a product's second halves travel beside the encryption of its left sides.
+
+    A right side that is encoded in every product is encoded twice for it: not where that is much of its work.
+    """
+    much = any(
+        streamed_right(widths.ring, layout) and layout.right_polys > _MOST_ENCODED * layout.out_polys
+        for layout in widths.layouts
+    )
+    return job.ahead and job.plain is None and not much
+
+
 @dataclass(eq=False)
 class Course:
     """One product on its way."""
@@ -88,6 +103,12 @@ class Course:
     widths: Widths
     group: Group
     step: int
+    ahead: bool = False
+    """Whether its second halves travel beside the encryption of its left sides."""
+    zero: bytes | None = field(default=None, repr=False)
+    """The seed of the encryption of zero in both halves, which are made at different times."""
+    masked: memoryview | None = field(default=None, repr=False)
+    """This provider's masked share, at its carrier."""
     carried: Carried | None = None
     """At its carrier, the masked total, truncated."""
     given: list[int] | None = None
@@ -134,6 +155,12 @@ def cleared(checks: Checks, widths: Widths, body: Buffer, entries: int) -> Total
     return Total(residues, go.clear_total(widths.ring, widths.layouts[0], body, widths.clearing))
 
 
+def added_up_and_cleared(widths: Widths, bodies: Sequence[Buffer], entries: int) -> Integers:
+    """What a carrier makes of everybody's masked shares."""
+    total = go.add_residues(widths.ring, entries, bodies)
+    return go.clear_total(widths.ring, widths.layouts[0], total, widths.clearing)
+
+
 def fingerprint(checks: Checks, ring: Ring, body: Buffer, count: int) -> list[int]:
     """The fingerprints of a message, as a step with a name of its own in transcripts."""
     return checks.fingerprint(ring, body, count)
@@ -162,8 +189,20 @@ def multiply(
     return go.multiply(key, pairs, plain=plain, limit=limit, seed=seed, domain=domain)
 
 
-def read_ciphertext(ring: Ring, layout: Layout, body: Buffer, common: bytes) -> Ciphertext:
-    """A ciphertext, from its first halves and the common seed."""
+def second_half(
+    key: go.PublicKey, pairs: Sequence[tuple[Ciphertext, go.Right]], seed: bytes, domain: bytes
+) -> memoryview:
+    """The second half of a sum of products, re-randomised."""
+    return go.second_half(key, pairs, seed=seed, domain=domain)
+
+
+def begin_ciphertext(ring: Ring, layout: Layout, common: bytes) -> Ciphertext:
+    """The second halves of a ciphertext, before its first halves are here."""
+    return Ciphertext(ring, layout, None, common)
+
+
+def read_ciphertext(ring: Ring, layout: Layout, body: Buffer | None, common: bytes) -> Ciphertext:
+    """A ciphertext, from its first halves (None: they are not here yet) and the common seed."""
     return Ciphertext(ring, layout, body, common)
 
 

@@ -28,15 +28,19 @@ from atoll.secret_matrices.coefficients import (
 )
 from atoll.secret_matrices.machine import Group, Machine, Shared
 from atoll.secret_matrices.messages import (
+    CarriedShare,
     EncryptedShare,
     MaskedShare,
     OpenedShare,
     ProductPart,
     ReleasedShare,
+    SecondPart,
 )
 from atoll.study.address import Address
 
-OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
+OwnMessage = (
+    EncryptedShare | ProductPart | SecondPart | MaskedShare | CarriedShare | OpenedShare | ReleasedShare
+)
 """What is made from a role's secrets."""
 
 

@@ -110,6 +110,9 @@ class Job:
     """How the left matrix is encrypted for several products (see :mod:`widths`); None: as suits this one."""
     entrywise: bool = False
     """Whether left sides are columns, and every entry is multiplied by its own row of the right side only."""
+    ahead: bool = False
+    """Whether second halves may travel beside the encryption of the left sides (see :mod:`roles`): two
+    messages one after the other less. The right sides are then multiplied with each half by itself."""
 
 
 Group = frozenset[str]

@@ -58,6 +58,13 @@ class ProductPart(Message, frozen=True):
     body: memoryview
 
 
+class SecondPart(Message, frozen=True):
+    """Provider -> coordinator: the second half of its product, ahead of the encrypted matrix."""
+
+    step: int
+    body: memoryview
+
+
 class SecondHalves(Message, frozen=True):
     """Coordinator -> provider: what decryption shares of a product are made from."""
 
@@ -66,7 +73,17 @@ class SecondHalves(Message, frozen=True):
 
 
 class MaskedShare(Message, frozen=True):
-    """Provider -> coordinator: its decryption share under a mask."""
+    """Provider -> coordinator: its decryption share under a mask.
+
+    With the first half of its product, where the second went ahead.
+    """
+
+    step: int
+    body: memoryview
+
+
+class CarriedShare(Message, frozen=True):
+    """Provider -> the product's carrier: its masked share, which the coordinator has too."""
 
     step: int
     body: memoryview
@@ -151,8 +168,10 @@ MESSAGES = (
     EncryptedShare,
     EncryptedMatrix,
     ProductPart,
+    SecondPart,
     SecondHalves,
     MaskedShare,
+    CarriedShare,
     MaskedTotal,
     OpenedShare,
     ReleasedShare,

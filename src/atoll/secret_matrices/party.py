@@ -15,6 +15,7 @@ from atoll.secret_matrices.courses import (
     Course,
     Left,
     digest_of,
+    goes_ahead,
     lefts,
     to_encrypt,
 )
@@ -47,14 +48,14 @@ class RoleMachine(LocalMachine):
         ]
         wanted = [left for made in zip(jobs, all_widths, groups, strict=True) for left in lefts(*made)]
         self._begin(groups)
-        missing = to_encrypt(wanted)
-        await self._encrypt_all(missing)
-        for left in missing:
+        missing = [(left, self.next_step()) for left in to_encrypt(wanted)]
+        for left, _ in missing:
             left.sent()
         courses = [
-            Course(job, widths, group, self.next_step())
+            Course(job, widths, group, self.next_step(), goes_ahead(job, widths))
             for job, widths, group in zip(jobs, all_widths, groups, strict=True)
         ]
+        await self._encrypt_all(missing, courses)
         shares = await self._multiply_all(courses)
         return [self._result(course, shares.get(course.step)) for course in courses]
 
@@ -85,8 +86,9 @@ class RoleMachine(LocalMachine):
         return None
 
     @abstractmethod
-    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
-        """Encrypt left matrices under their groups' keys; the ciphertexts go into the matrices' caches."""
+    async def _encrypt_all(self, wanted: Sequence[tuple[Left, int]], courses: Sequence[Course]) -> None:
+        """Encrypt left matrices, each in its step, under their groups' keys, and beside them send the second
+        halves that go ahead; the ciphertexts go into the matrices' caches."""
 
     @abstractmethod
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:

@@ -18,6 +18,7 @@ from atoll.secret_matrices.courses import (
     Course,
     Left,
     Total,
+    added_up_and_cleared,
     aligned,
     cleared,
     digest_of,
@@ -26,12 +27,14 @@ from atoll.secret_matrices.courses import (
     for_step,
     multiply,
     read_ciphertext,
+    second_half,
     seen,
 )
 from atoll.secret_matrices.local import OwnMessage
 from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Group, Precision, Shared
 from atoll.secret_matrices.messages import (
     AllKeyParts,
+    CarriedShare,
     EncryptedMatrix,
     EncryptedShare,
     KeyParts,
@@ -42,6 +45,7 @@ from atoll.secret_matrices.messages import (
     ProductPart,
     PublicNumbers,
     SecondHalves,
+    SecondPart,
 )
 from atoll.secret_matrices.openings import (
     check_masked,
@@ -52,6 +56,7 @@ from atoll.secret_matrices.openings import (
 from atoll.secret_matrices.party import RoleMachine
 from atoll.secret_matrices.sessions import agreed_seeds
 from atoll.secret_matrices.widths import rings_for
+from atoll.study.address import Address
 
 _HASH = 32
 _ROUNDING = 1e-9
@@ -87,6 +92,8 @@ class Provider(RoleMachine):
         self._pending: list[Course] = []
         self._settled: list[Course] = []
         self._totals: dict[int, Any] = {}
+        self._copied: dict[tuple[Address, int], memoryview] = {}
+        self._coming: list[tuple[Left, int]] = []
         self._news = False
         await self.net.send(self.coordinator, KeyParts(parts))
         self._key_parts: dict[str, dict[str, Buffer]] = {}
@@ -186,20 +193,20 @@ class Provider(RoleMachine):
             if self.me in course.group and given is not None:
                 self._accounts.give(course.group, "total", course.step, given)
             if self.me == self._carrier(course.group):
-                residues = (await self._total(course)).residues
-                self._accounts.give(course.group, "total", course.step, residues, -1)
+                if not course.ahead:
+                    residues = (await self._total(course)).residues
+                    self._accounts.give(course.group, "total", course.step, residues, -1)
                 if course.carried is not None:
                     await course.carried.value()  # keeps what it needs
-                del self._totals[course.step]
+                self._totals.pop(course.step, None)
         self._settled = []
 
     # ---- products ----
 
-    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
-        steps = [(left, self.next_step()) for left in wanted]
-        for left in wanted:
+    async def _encrypt_all(self, wanted: Sequence[tuple[Left, int]], courses: Sequence[Course]) -> None:
+        for left, _ in wanted:
             self._accounts.account(left.group, left.readers)
-        mine = [(left, step) for left, step in steps if self.me in left.group]
+        mine = [(left, step) for left, step in wanted if self.me in left.group]
         for left, step in mine:
             x, secret, common = left.matrix, self.secrets[left.ring], self._common(step, left.ring)
             limit = x.fraction + x.bits if x.known else 64 * x.share.shape[2]
@@ -209,17 +216,35 @@ class Provider(RoleMachine):
             )
             await self._send(EncryptedShare(step, body))
             await self._give(left, "encrypted", step, body, left.ring.degree)
-        for left, step in mine:
             if self.me in left.readers:
-                await self._take(left, step)
+                x.cache[left.key] = (left.ring, left.layout, None, common)
+        for course in courses:
+            if course.ahead and self.me in course.group:
+                await self._send_second(course)
+        self._coming = mine
+        if not all(course.ahead for course in courses):
+            # Somebody's product waits for what is encrypted: then all accounts of the round do.
+            await self._take_encrypted()
+        for left, step in mine:
             if left.matrix.carried is not None:
                 await self._give_carried(left, step)
+
+    async def _take_encrypted(self) -> None:
+        for left, step in self._coming:
+            if self.me in left.readers:
+                await self._take(left, step)
+        self._coming = []
 
     async def _take(self, left: Left, step: int) -> None:
         """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
         body = for_step(await self.net.receive(EncryptedMatrix, self.coordinator), step)
-        left.matrix.cache[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
+        cache = left.matrix.cache
+        if isinstance(cache[left.key], Ciphertext):
+            await self.net.compute(cache[left.key].complete, body)
+        else:
+            cache[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
         digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
+        cache["digest", *left.key] = digest
         self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
 
     async def _give_carried(self, left: Left, step: int) -> None:
@@ -244,6 +269,95 @@ class Provider(RoleMachine):
             y.cache[key] = await self.net.compute(encode_right, ring, y, share, layout)
         right: go.Right = y.cache[key]
         return right
+
+    # ---- second halves that go ahead ----
+
+    async def _pairs(self, course: Course) -> list[tuple[Ciphertext, go.Right]]:
+        """The left sides, which may be begun only, and this provider's own part of the right ones."""
+        ring, layouts = course.widths.ring, course.widths.layouts
+        return [
+            (await self._ciphertext(course.left(i)), await self._own_right(ring, y, layouts[i]))
+            for i, (_, y) in enumerate(course.job.terms)
+            if self.me in y.holders
+        ]
+
+    async def _own_right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
+        """Of a carrier, without what it carries: that is the coordinator's to send."""
+        if y.carried is None:
+            return await self._right(ring, y, layout)
+        key = ("own right", ring.name, layout)
+        if key not in y.cache:
+            y.cache[key] = await self.net.compute(encode_right, ring, y, y.share, layout)
+        right: go.Right = y.cache[key]
+        return right
+
+    async def _carried_pairs(self, course: Course) -> list[tuple[Ciphertext, go.Right]]:
+        """The same of the coordinator's part, as far as this provider carries it."""
+        ring, pairs = course.widths.ring, []
+        for i, (_, y) in enumerate(course.job.terms):
+            if y.carried is None:
+                continue
+            layout = course.widths.layouts[i]
+            key = ("carried right", ring.name, layout)
+            if key not in y.cache:
+                carried = await y.carried.value()
+                y.cache[key] = await self.net.compute(encode_right, ring, y, carried, layout)
+            pairs.append((await self._ciphertext(course.left(i)), y.cache[key]))
+        return pairs
+
+    def _zero(self, course: Course) -> tuple[bytes, bytes]:
+        """Seed and domain of the encryption of zero in both halves of this provider's product."""
+        if course.zero is None:
+            course.zero = self._seed("zero", course.step)
+        return course.zero, digest_of(self.session, "product", course.step, str(course.widths))
+
+    async def _send_second(self, course: Course) -> None:
+        pairs = await self._pairs(course)
+        if not pairs:
+            return
+        key = self.key(course.ring, course.group)
+        body = await self.net.compute(second_half, key, pairs, *self._zero(course))
+        await self._send(SecondPart(course.step, body))
+        await self._give(course, "second", course.step, body, course.ring.degree)
+
+    async def _give_public_second(self, course: Course) -> None:
+        """What the coordinator adds to the second halves is booked by who carries its part."""
+        pairs = await self._carried_pairs(course)
+        if pairs:
+            body = await self.net.compute(go.public_second_half, course.ring, pairs)
+            await self._give(course, "second", course.step, body, course.ring.degree)
+
+    async def _own_ahead(self, course: Course) -> go.Ahead | None:
+        """This provider's product, and that of the part that it carries, of which the first half is due."""
+        pairs = await self._pairs(course) + await self._carried_pairs(course) if course.ahead else []
+        return go.Ahead(self.key(course.ring, course.group), pairs, *self._zero(course)) if pairs else None
+
+    def _read(self, course: Course) -> list[bytes]:
+        """Digests of the left sides that this provider multiplies with, as they came."""
+        lefts = [(course.left(i), y) for i, (_, y) in enumerate(course.job.terms)]
+        return [left.matrix.cache["digest", *left.key] for left, y in lefts if self.me in y.holders]
+
+    async def _copies(self, course: Course) -> list[memoryview]:
+        """Everybody's masked shares of a product that this provider carries."""
+        bodies = []
+        for member in self._members(course.group):
+            if str(member) == self.me:
+                assert course.masked is not None
+                bodies.append(course.masked)
+                continue
+            while (member, course.step) not in self._copied:
+                message = await self.net.receive(CarriedShare, member)
+                if (member, message.step) in self._copied:
+                    raise MessageError(f"{member} sent a masked share twice, at step {message.step}")
+                self._copied[member, message.step] = message.body
+            bodies.append(self._copied.pop((member, course.step)))
+        course.masked = None
+        return bodies
+
+    async def _gathered(self, course: Course) -> Integers:
+        """The coordinator's share of such a product."""
+        bodies, widths = await self._copies(course), course.widths
+        return await self.net.compute(added_up_and_cleared, widths, bodies, course.entries)
 
     async def _own_product(self, course: Course) -> memoryview | None:
         """This provider's product, or None where (publicly) all its right sides are zero."""
@@ -273,6 +387,9 @@ class Provider(RoleMachine):
         self._pending += courses
         mine = [course for course in courses if self.me in course.group]
         for course in mine:
+            if course.ahead:
+                await self._give_public_second(course)
+                continue
             message = await self._own_product(course)
             if message is not None:
                 await self._send(ProductPart(course.step, message))
@@ -281,7 +398,10 @@ class Provider(RoleMachine):
                 await self._give_total(course, message[:head])
         # Whoever knows what all others gave finds out for itself whether what it is sent is their sum.
         told = await self._tell()
-        seconds = {course.step: await self._second_halves(course) for course in mine}
+        await self._take_encrypted()
+        # Those that went ahead arrive first.
+        due = sorted(mine, key=lambda course: not course.ahead)
+        seconds = {course.step: await self._second_halves(course) for course in due}
         # A decryption share of anything but the sum would say the key; of a sum that is too large, the value.
         await self._compare(told)
         return {course.step: await self._refreshed(course, seconds.pop(course.step)) for course in mine}
@@ -306,16 +426,24 @@ class Provider(RoleMachine):
     async def _refreshed(self, course: Course, halves: tuple[memoryview, bytes]) -> Integers:
         widths, step, (second, domain) = course.widths, course.step, halves
         refresh, seed = self.secrets[widths.ring].refresh, self._seed("mask", step)
+        ahead = await self._own_ahead(course)
+        if ahead is not None:  # what is masked is made of the left sides too
+            domain = digest_of(domain, *self._read(course))
         masked, share = await self.net.compute(
-            refresh, second, widths.layouts[0], widths.clearing, seed, domain
+            refresh, second, widths.layouts[0], widths.clearing, seed, domain, ahead
         )
         await self._send(MaskedShare(step, masked))
-        await self._give_total(course, masked)
+        if not course.ahead:
+            await self._give_total(course, masked)
+        elif self.me == self._carrier(course.group):
+            course.masked = masked
+        else:
+            await self.net.send(self._members(course.group)[0], CarriedShare(step, masked))
         return share
 
     def _carried(self, course: Course) -> Carried | None:
         async def made() -> Integers:
-            return (await self._total(course)).share
+            return await self._gathered(course) if course.ahead else (await self._total(course)).share
 
         if self.me == self._carrier(course.group):
             course.carried = Carried(made)

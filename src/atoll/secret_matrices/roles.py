@@ -10,8 +10,19 @@ matrix is not yet encrypted:
      P -> C  MaskedShare       decryption share under a mask; minus the mask, truncated, is its new share
      C -> one P  MaskedTotal   the masked result; truncated, it is the coordinator's share (:mod:`carried`)
 
+A product may go ahead (``Job.ahead``): its second halves need nothing of the left matrix but the seed of its
+second halves, and travel beside its encryption; the first half is added to the masked decryption share:
+
+    [P -> C  EncryptedShare    as above]
+     P -> C  SecondPart        second half of ciphertext times its share of the right matrix, re-randomised
+    [C -> P  EncryptedMatrix   as above]
+     C -> P  SecondHalves      the sum; the coordinator adds what its own part of the right matrix makes
+     P -> C  MaskedShare       decryption share and first half under a mask
+     P -> one P  CarriedShare  the same: the carrier adds them up itself, and checks what the coordinator adds
+
 A provider sends a MaskedShare and the next EncryptedShare without waiting: a product costs two round trips,
-and one round among providers, who compare before a MaskedShare leaves (:mod:`checks`). A message names its
+or one, and one round among providers, who compare before a MaskedShare leaves (:mod:`checks`). A message
+names its
 step; draws and digests of what leaves are recorded under it: a role that runs again sends the same bytes.
 
 A product is made under the key of the providers that hold a part of its factors. Whoever has something to

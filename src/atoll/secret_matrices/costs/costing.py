@@ -160,6 +160,13 @@ class Costing:
             seconds += rates.stream.seconds(y.right_polys, y.inner * y.cols)
         self._those(seconds, columns * ring.limbs, who)
 
+    def public_second(self, ring: Ring, y: Layout) -> None:
+        """The coordinator multiplies second halves with its own part of a right side."""
+        rates, columns = self._ring(ring), -(-y.cols // y.block_cols)
+        seconds = rates.encode.seconds(y.right_polys, y.right_entries) + self.rates.python.step
+        seconds += rates.multiply * y.left_polys * columns
+        self.effort.coordinator(seconds, width=columns * ring.limbs)
+
     def randomise(self, widths: Widths, who: Sequence[int]) -> None:
         """An encryption of zero for every output, packed."""
         ring, y = widths.ring, widths.layouts[0]

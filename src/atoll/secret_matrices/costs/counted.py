@@ -14,7 +14,7 @@ from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Allocation, Costing
 from atoll.secret_matrices.costs.rates import shipped
 from atoll.secret_matrices.costs.timing import Effort
-from atoll.secret_matrices.courses import lefts, to_encrypt
+from atoll.secret_matrices.courses import Left, goes_ahead, lefts, to_encrypt
 from atoll.secret_matrices.machine import (
     EVERY_PRECISION,
     Coefficient,
@@ -197,23 +197,27 @@ class Counted(Machine):
             widths_for(len(group), job, precisions=self.precisions)
             for job, group in zip(jobs, groups, strict=True)
         ]
+        ahead = [goes_ahead(job, widths) for job, widths in zip(jobs, all_widths, strict=True)]
+        made = list(zip(jobs, all_widths, groups, ahead, strict=True))
         self._begin(groups)
-        self._encrypt(jobs, all_widths, groups)
-        sums = []
-        for job, widths, group in zip(jobs, all_widths, groups, strict=True):
-            sums.append(self._multiply(job, widths, group))
+        wanted = self._encrypt([one[:3] for one in made])
+        sums = [self._multiply(*one[:3], ahead=True) for one in made if one[3]]
+        self._assemble(wanted, later=all(ahead))
+        for job, widths, group, early in made:
+            if early:
+                self._add_public_seconds(job, widths)
+            else:
+                sums.append(self._multiply(job, widths, group))
         self._tell_accounts()
-        for widths, group in zip(all_widths, groups, strict=True):
+        if all(ahead):
+            self._take(wanted)
+        for _, widths, group, _ in made:
             self._account(widths.layouts[0].out_polys * widths.ring.poly_size, group)
             self.broadcast(widths.layouts[0].out_polys * widths.ring.poly_size, group)
         self.heard()
         self._reopen(groups)  # for their totals
-        for widths, group in zip(all_widths, groups, strict=True):
-            y = widths.layouts[0]
-            self.costing.refresh(widths, self._indices(group))
-            self._account(widths.ring.residues_size(y.rows * y.cols), group)
-            self.gathered(widths.ring.residues_size(y.rows * y.cols), group)
-            self._send_total(widths, group)
+        for job, widths, group, early in made:
+            self._refresh(job, widths, group, ahead=early)
         del sums  # the coordinator's, in use until here
         return [
             Shared(
@@ -227,6 +231,30 @@ class Counted(Machine):
             )
             for j, p, group, (carrier, depth) in zip(jobs, all_widths, groups, self._pending, strict=True)
         ]
+
+    def _refresh(self, job: Job, widths: Widths, group: Group, *, ahead: bool) -> None:
+        """Masked shares, to the coordinator and, by either way, to the carrier."""
+        y = widths.layouts[0]
+        size, who = widths.ring.residues_size(y.rows * y.cols), self._indices(group)
+        self.costing.refresh(widths, who)
+        if not ahead:
+            self._account(size, group)
+            self.gathered(size, group)
+            self._send_total(widths, group)
+            return
+        for (_, right), layout in zip(job.terms, widths.layouts, strict=True):
+            self.costing.multiply(widths.ring, layout, self._indices(right.holders))
+            if right.carrier is not None:
+                self.costing.multiply(widths.ring, layout, self._indices([right.carrier]))
+        carrier = self._carrier(group)
+        others = [name for name in self.providers if name in group and name != carrier]
+        depth = max(self.depths[name] for name in others) + 1
+        self.gathered(size, group)
+        self.messages += len(others)
+        for name in others:
+            self.sent[name] += size + _FRAME
+        self._pending.append((carrier, depth))
+        self.costing.clear(widths, len(group), self._indices([carrier]))
 
     def _send_total(self, widths: Widths, group: Group) -> None:
         """The masked result, to its carrier, who reads it when it needs it."""
@@ -245,32 +273,54 @@ class Counted(Machine):
     def _account(self, size: int, who: Iterable[str]) -> None:
         self.costing.fingerprint(size, self._indices(who))
 
-    def _encrypt(self, jobs: Sequence[Job], all_widths: Sequence[Widths], groups: Sequence[Group]) -> None:
-        made = zip(jobs, all_widths, groups, strict=True)
+    def _encrypt(self, made: Sequence[tuple[Job, Widths, Group]]) -> list[Left]:
         wanted = to_encrypt([left for one in made for left in lefts(*one)])
         for left in wanted:
             left.matrix.cache[left.key] = []  # of those who will read it
             self._circles[Circle(left.group, left.readers)] = None
             self.costing.encrypt(left.ring, left.layout, self._indices(left.group))
             self.gathered(left.layout.left_polys * left.ring.poly_size, left.group)
+            left.sent()
+        return wanted
+
+    def _assemble(self, wanted: Sequence[Left], *, later: bool) -> None:
+        """Encrypted matrices, from everybody's parts; ``later``: providers tell their accounts before they
+        read them."""
         for left in wanted:
-            x, ring, y, group = left.matrix, left.ring, left.layout, left.group
-            size = y.left_polys * ring.poly_size
+            x, ring, y = left.matrix, left.ring, left.layout
             self.costing.assemble(
-                ring, y, len(group), COORDINATOR in x.holders, self._indices([x.carrier or ""])
+                ring, y, len(left.group), COORDINATOR in x.holders, self._indices([x.carrier or ""])
             )
+        if not later:
+            self._take(wanted)
+        for left in wanted:
+            self._needed(left.matrix)
+            self._account(left.layout.left_polys * left.ring.poly_size, left.group)
+
+    def _take(self, wanted: Sequence[Left]) -> None:
+        for left in wanted:
+            size = left.layout.left_polys * left.ring.poly_size
             self.broadcast(size, left.readers)
-            self._needed(x)
-            self._account(size, group)
             self._account(size, left.readers)
             self.costing.digest(size, self._indices(left.readers))
-            left.sent()
 
-    def _multiply(self, job: Job, widths: Widths, group: Group) -> Allocation:
-        """Everybody's products, and their sum at the coordinator."""
+    def _add_public_seconds(self, job: Job, widths: Widths) -> None:
+        """Carriers compute what the coordinator added, each its part."""
+        for (_, right), layout in zip(job.terms, widths.layouts, strict=True):
+            if right.carrier is None:
+                continue
+            self._needed(right)
+            who = self._indices([right.carrier])
+            self.costing.encode(widths.ring, layout, who)
+            self.costing.multiply(widths.ring, layout, who)
+            self._account(widths.layouts[0].out_polys * widths.ring.poly_size, [right.carrier])
+
+    def _multiply(self, job: Job, widths: Widths, group: Group, *, ahead: bool = False) -> Allocation:
+        """Everybody's products (or their second halves, ``ahead``), and their sum at the coordinator."""
         y, ring, plain = widths.layouts[0], widths.ring, job.plain
         for (x, right), left in zip(job.terms, lefts(job, widths, group), strict=True):
-            self._needed(right)
+            if not ahead:
+                self._needed(right)
             who, layout = self._indices(right.holders), left.layout
             readers = x.cache[left.key]
             if not readers:
@@ -279,6 +329,8 @@ class Counted(Machine):
             if key not in right.cache:
                 right.cache[key] = self.costing.encode(ring, layout, who)
             self.costing.multiply(ring, layout, who)
+            if ahead and COORDINATOR in right.holders:
+                self.costing.public_second(ring, layout)
         if plain is not None:
             self._needed(plain)
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
@@ -286,7 +338,7 @@ class Counted(Machine):
         if (ring, group) not in self._keys:
             self._keys[ring, group] = self.costing.public_key(ring, self._indices(senders))
         self.costing.randomise(widths, self._indices(senders))
-        size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
+        size = y.out_polys * ring.poly_size + (0 if ahead else ring.residues_size(y.rows * y.cols))
         self._account(size, senders)
         self.gathered(size, senders)
         return self.costing.sum_products(widths, len(senders))

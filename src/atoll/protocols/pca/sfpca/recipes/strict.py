@@ -2,7 +2,7 @@
 
 Opened: total variance, the rho Ritz values (by one rotation that nobody knows) and, to whom the study
 names, components and offset. rho = k + 24 whatever the data. The policy "opened-sketch" also opens the
-eigenvalues of the sketch's Gram matrix, by a rotation of their own, and takes half of the rounds.
+eigenvalues of the sketch's Gram matrix, by a rotation of their own, and takes three quarters of the rounds.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
         A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
         rights = [MA] if W is None else [MA, W]
         size = MA.shape[1]
-        job = Job(((A, machine.hstack(rights)),), SMALL_FRACTION, STEP_BITS, "M and W")
+        job = Job(((A, machine.hstack(rights)),), SMALL_FRACTION, STEP_BITS, "M and W", ahead=True)
         (out,) = await machine.products([job])
         M = machine.part(out, slice(None), slice(0, size))
         W = A if W is None else machine.part(out, slice(None), slice(size, 2 * size))

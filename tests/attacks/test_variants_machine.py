@@ -101,7 +101,7 @@ LIES = [
     ("sketch", mm.EncryptedMatrix, 20, None, replayed),
     ("sketch", mm.SecondHalves, 6, None, altered),
     ("sketch", mm.SecondHalves, 25, "island-2", replayed),
-    ("sketch", mm.MaskedTotal, 16, None, zeroed),
+    ("sketch", mm.SecondHalves, 14, None, zeroed),
     ("sketch", mm.OpenedMatrix, 2, None, altered),
     ("sketch", mm.PublicNumbers, 1, None, altered),
     ("sketch", mm.PublicNumbers, 3, None, altered),

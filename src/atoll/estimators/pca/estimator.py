@@ -89,7 +89,7 @@ class PCA(Islands, Model):
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is
-        strict in three quarters of the rounds; it opens as many numbers more as there are Ritz values.
+        strict in three fifths of the rounds; it opens as many numbers more as there are Ritz values.
         "auto" chooses: up to 128 columns by what is forecast to be faster; all but "direct" and "accurate"
         try once more accurately where the certificate refuses.
     eigen : "masked" or "encrypted"

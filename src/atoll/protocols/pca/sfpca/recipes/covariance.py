@@ -43,6 +43,8 @@ class Policy(NamedTuple):
     schedule: str
     opens_sketch: bool = False
     """Whether the sketch is orthonormalised by the spectrum of its Gram matrix, which is opened for it."""
+    ahead: bool = False
+    """Whether second halves of every product may travel ahead (see :class:`Job`), not of polynomials only."""
 
 
 OPENED_SKETCH = "opened-sketch"
@@ -51,7 +53,7 @@ POLICIES = {
     "fast": Policy(2, 40, 24, "fast"),
     "default": Policy(3, 40, 24, "default"),
     "accurate": Policy(4, 50, 28, "accurate"),
-    OPENED_SKETCH: Policy(3, 40, 24, OPENED_SKETCH, opens_sketch=True),
+    OPENED_SKETCH: Policy(3, 40, 24, OPENED_SKETCH, opens_sketch=True, ahead=True),
 }
 
 
@@ -139,7 +141,8 @@ class GramCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
-        same = {"fraction": self.policy.sketch_fraction, "cut": self._cut(machine, P)}
+        cut, ahead = self._cut(machine, P), self.policy.ahead
+        same = {"fraction": self.policy.sketch_fraction, "cut": cut, "ahead": ahead}
         bits, below = self.mean_bits + 1, 2.0**-self.low_bits
         Pu = await machine.product((P, self.u_columns), bits=bits, name="P u", **same)
         high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))

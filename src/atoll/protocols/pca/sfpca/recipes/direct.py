@@ -198,7 +198,9 @@ def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Sh
     return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
-def joint_rotation(machine: Machine, inputs: Inputs, size: int, use: str = "") -> Rounds[Shared]:
+def joint_rotation(
+    machine: Machine, inputs: Inputs, size: int, use: str = "", *, ahead: bool = False
+) -> Rounds[Shared]:
     """The product of everybody's secret rotation: uniform if one of them is. One for each ``use``."""
     norm = ceil(log2(size) / 2)
     level = []
@@ -210,7 +212,7 @@ def joint_rotation(machine: Machine, inputs: Inputs, size: int, use: str = "") -
         level.append(machine.private(owner, own, (size, size), ROTATION_FRACTION, 1, norm))
     while len(level) > 1:
         pairs = list(zip(level[::2], level[1::2], strict=False))
-        made = yield [Job((pair,), fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+        made = yield [Job((pair,), ROTATION_FRACTION, 1, "rotation", ahead=ahead) for pair in pairs]
         level = [with_norm(x, norm) for x in made] + level[2 * len(pairs) :]
     return level[0]
 

@@ -6,7 +6,6 @@ package main
 import "C"
 
 import (
-	"atoll/core/fault"
 	"atoll/core/handle"
 	"atoll/core/product"
 )
@@ -61,61 +60,12 @@ func atoll_product_second(key C.uint64_t, lefts, rights *C.uint64_t, count C.uin
 	})
 }
 
-//export atoll_product_public_second
-func atoll_product_public_second(ring C.uint32_t, lefts, rights *C.uint64_t, count C.uint64_t, out *C.uint8_t, size C.uint64_t,
-	problem *C.char, capacity C.uint64_t) C.int32_t {
-	return guard(problem, capacity, func() error {
-		r, err := productRing(ring)
-		if err != nil {
-			return err
-		}
-		terms, err := productTerms(words(lefts, count), words(rights, count))
-		if err != nil {
-			return err
-		}
-		return product.PublicSecond(view(out, size), r, terms)
-	})
-}
-
-// atoll_product_sum_add_public takes in the second half of a sum of products that nothing hides.
-//
-//export atoll_product_sum_add_public
-func atoll_product_sum_add_public(id C.uint64_t, lefts, rights *C.uint64_t, count C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
-	return guard(problem, capacity, func() error {
-		sum, err := handle.Get[*product.ProductSum](handle.ID(id))
-		if err != nil {
-			return err
-		}
-		terms, err := productTerms(words(lefts, count), words(rights, count))
-		if err != nil {
-			return err
-		}
-		return sum.AddPublic(terms)
-	})
-}
-
-// atoll_product_add_residues adds up messages of `count` values each.
-//
-//export atoll_product_add_residues
-func atoll_product_add_residues(ring C.uint32_t, parts **C.uint8_t, lengths *C.uint64_t, messages, count C.uint64_t,
-	out *C.uint8_t, size C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
-	return guard(problem, capacity, func() error {
-		r, err := productRing(ring)
-		if err != nil {
-			return err
-		}
-		if count > 1<<30 {
-			return fault.New(fault.Argument, "%d values make no sense", count)
-		}
-		return product.AddResidues(view(out, size), r, int(count), views(parts, lengths, messages))
-	})
-}
-
-// atoll_product_refresh_ahead is atoll_product_refresh with the first half of the caller's own product.
+// atoll_product_refresh_ahead is atoll_product_refresh with the first half of the caller's own product, and with the
+// second half of what all callers know.
 //
 //export atoll_product_refresh_ahead
 func atoll_product_refresh_ahead(secret C.uint64_t, second *C.uint8_t, secondSize C.uint64_t,
-	key C.uint64_t, lefts, rights *C.uint64_t, count C.uint64_t,
+	key C.uint64_t, lefts, rights *C.uint64_t, count C.uint64_t, publicLefts, publicRights *C.uint64_t, publicCount C.uint64_t,
 	zeroSeed *C.uint8_t, zeroSeedSize C.uint64_t, zeroDomain *C.uint8_t, zeroDomainSize C.uint64_t,
 	layout, clearing *C.uint64_t, seed *C.uint8_t, seedSize C.uint64_t, domain *C.uint8_t, domainSize C.uint64_t,
 	message *C.uint8_t, messageSize C.uint64_t, data, shape *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
@@ -129,6 +79,10 @@ func atoll_product_refresh_ahead(secret C.uint64_t, second *C.uint8_t, secondSiz
 			return err
 		}
 		terms, err := productTerms(words(lefts, count), words(rights, count))
+		if err != nil {
+			return err
+		}
+		known, err := productTerms(words(publicLefts, publicCount), words(publicRights, publicCount))
 		if err != nil {
 			return err
 		}
@@ -146,6 +100,7 @@ func atoll_product_refresh_ahead(secret C.uint64_t, second *C.uint8_t, secondSiz
 		}
 		ahead := &product.Ahead{
 			Key: public, Terms: terms, Seed: view(zeroSeed, zeroSeedSize), Domain: view(zeroDomain, zeroDomainSize),
+			Public: known,
 		}
 		return own.RefreshAhead(view(message, messageSize), share, view(second, secondSize), ahead, y, c,
 			view(seed, seedSize), view(domain, domainSize))

@@ -17,33 +17,22 @@ func Second(out []byte, key *PublicKey, terms []Term, seed, domain []byte) error
 	if err := checkSeed(seed); err != nil {
 		return err
 	}
-	r := key.ring
-	return r.second(out, terms, func(second []uint64, p int) {
-		key.addZeroSecond(second, newStream(seed, forZero, domain, p))
-	})
-}
-
-// PublicSecond is Second for right sides that hide nothing from anybody who is sent it.
-func PublicSecond(out []byte, r *Ring, terms []Term) error {
-	return r.second(out, terms, func([]uint64, int) {})
-}
-
-func (r *Ring) second(out []byte, terms []Term, rerandomise func(second []uint64, p int)) error {
-	if err := r.checkTerms(terms, nil, 0); err != nil {
+	if err := checkTerms(key, terms, nil, 0); err != nil {
 		return err
 	}
-	y, size, length := terms[0].Right.layout, r.PolySize(), r.Limbs*r.N
+	r, y := key.ring, terms[0].Right.layout
+	size, length := r.PolySize(), r.Limbs*r.N
 	if err := checkRoom(out, y.OutPolys()*size); err != nil {
 		return err
 	}
-	sum, err := r.halfSum(terms, func(c *Ciphertext) []uint64 { return c.c1 })
+	sum, err := r.halfSum(terms, secondHalf)
 	if err != nil {
 		return err
 	}
 	defer wipeWords(sum)
 	return parallel.Run(y.OutPolys(), func(_, p int) error {
 		second := sum[p*length : (p+1)*length]
-		rerandomise(second, p)
+		key.addZeroSecond(second, newStream(seed, forZero, domain, p))
 		r.packResidues(out[p*size:(p+1)*size], second, r.N)
 		return nil
 	})
@@ -55,10 +44,14 @@ type Ahead struct {
 	Terms []Term
 	// Seed and Domain are those of Second: both halves hold one encryption of zero.
 	Seed, Domain []byte
+	// Public are terms with right sides that all parties know. Their second halves are in nobody's message: every
+	// party adds them to the sum that it was sent. Their first halves are in the Terms of one party.
+	Public []Term
 }
 
-// RefreshAhead is Refresh where the party's product (nil: it has none) is not in what the coordinator added up: its
-// first half, cut down to the coefficients that carry a result, goes into the message.
+// RefreshAhead is Refresh where the party's product (no terms: it has none) is not in what the coordinator added up:
+// its first half, cut down to the coefficients that carry a result, goes into the message. `second` is the sum of
+// what all parties sent; the public terms are still missing in it.
 func (k *Secret) RefreshAhead(
 	message []byte, share *Matrix, second []byte, ahead *Ahead, y Layout, c Clearing, seed, domain []byte,
 ) error {
@@ -67,13 +60,10 @@ func (k *Secret) RefreshAhead(
 
 // first is the sum of products of first halves, transformed; nil if there is none.
 func (a *Ahead) first(r *Ring, y Layout) ([]uint64, error) {
-	if a == nil {
+	if a == nil || len(a.Terms) == 0 {
 		return nil, nil
 	}
-	if a.Key.ring != r || len(a.Terms) > 0 && !a.Terms[0].Right.layout.sameOutput(y) {
-		return nil, fault.New(fault.Argument, "a first half and its decryption share have different layouts")
-	}
-	if err := checkTerms(a.Key, a.Terms, nil, 0); err != nil {
+	if err := r.checkAhead(a.Terms, y); err != nil {
 		return nil, err
 	}
 	if err := checkSeed(a.Seed); err != nil {
@@ -84,12 +74,33 @@ func (a *Ahead) first(r *Ring, y Layout) ([]uint64, error) {
 			return nil, fault.New(fault.Argument, "a ciphertext has no first halves yet")
 		}
 	}
-	return r.halfSum(a.Terms, func(c *Ciphertext) []uint64 { return c.c0 })
+	return r.halfSum(a.Terms, firstHalf)
+}
+
+// public is the second half of the public terms, transformed; nil if there are none.
+func (a *Ahead) public(r *Ring, y Layout) ([]uint64, error) {
+	if a == nil || len(a.Public) == 0 {
+		return nil, nil
+	}
+	if err := r.checkAhead(a.Public, y); err != nil {
+		return nil, err
+	}
+	return r.halfSum(a.Public, secondHalf)
+}
+
+func (r *Ring) checkAhead(terms []Term, y Layout) error {
+	if err := r.checkTerms(terms, nil, 0); err != nil {
+		return err
+	}
+	if !terms[0].Right.layout.sameOutput(y) {
+		return fault.New(fault.Argument, "a product and its decryption share have different layouts")
+	}
+	return nil
 }
 
 // add adds one block of the first half to a transformed polynomial.
 func (a *Ahead) add(poly, first []uint64, block int) {
-	if a == nil {
+	if first == nil {
 		return
 	}
 	r, length := a.Key.ring, len(poly)
@@ -99,11 +110,15 @@ func (a *Ahead) add(poly, first []uint64, block int) {
 
 // errors are those of the first half of the encryption of zero.
 func (a *Ahead) errors(block int) *stream {
-	if a == nil {
+	if a == nil || len(a.Terms) == 0 {
 		return nil
 	}
 	return newStream(a.Seed, forFirst, a.Domain, block)
 }
+
+func firstHalf(c *Ciphertext) []uint64 { return c.c0 }
+
+func secondHalf(c *Ciphertext) []uint64 { return c.c1 }
 
 // halfSum is the sum of products of one half of every left side, transformed.
 func (r *Ring) halfSum(terms []Term, half func(*Ciphertext) []uint64) ([]uint64, error) {
@@ -185,44 +200,4 @@ func (p *ProductSum) AddSecond(message []byte) error {
 	return parallel.Run(y.OutPolys(), func(_, o int) error {
 		return r.unpackAdd(p.second[o*length:(o+1)*length], message[o*size:(o+1)*size], r.N)
 	})
-}
-
-// AddPublic takes in PublicSecond of these terms.
-func (p *ProductSum) AddPublic(terms []Term) error {
-	r := p.ring
-	if err := r.checkTerms(terms, nil, 0); err != nil {
-		return err
-	}
-	if p.shares > 0 || !terms[0].Right.layout.sameOutput(p.layout) {
-		return fault.New(fault.Argument, "the sum is closed, or of another layout")
-	}
-	sum, err := r.halfSum(terms, func(c *Ciphertext) []uint64 { return c.c1 })
-	if err != nil {
-		return err
-	}
-	length := r.Limbs * r.N
-	for o := range p.layout.OutPolys() {
-		r.addInto(p.second[o*length:(o+1)*length], sum[o*length:(o+1)*length], r.N)
-	}
-	giveWords(sum)
-	return nil
-}
-
-// AddResidues writes the sum of messages of `count` values each.
-func AddResidues(out []byte, r *Ring, count int, messages [][]byte) error {
-	size := r.residuesSize(count)
-	if err := checkRoom(out, size); err != nil {
-		return err
-	}
-	sum := make([]uint64, r.Limbs*count)
-	for _, message := range messages {
-		if err := r.checkSize(message, size, "a message of values"); err != nil {
-			return err
-		}
-		if err := r.unpackAdd(sum, message, count); err != nil {
-			return err
-		}
-	}
-	r.packResidues(out, sum, count)
-	return nil
 }

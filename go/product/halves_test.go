@@ -1,7 +1,6 @@
 package product
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
@@ -27,8 +26,8 @@ func (g *group) begun(shares []*Matrix, shift int, y Layout) (*Ciphertext, []byt
 	return must(g.t, c, err), first
 }
 
-// apart plays a product whose second halves go ahead: every party has a right side, the coordinator one as well,
-// which the first party carries. It gives all that was written, and everybody's share, the coordinator's last.
+// apart plays a product whose second halves go ahead: every party has a right side, the last one is known to all.
+// It gives all that was written, and everybody's share, the coordinator's last.
 func (g *group) apart(lefts, rights []*Matrix, shift int, y Layout, c Clearing) (written, []*Matrix) {
 	var out written
 	r := g.ring
@@ -48,34 +47,29 @@ func (g *group) apart(lefts, rights []*Matrix, shift int, y Layout, c Clearing) 
 		out.note("second part", message)
 		must(g.t, sum, sum.AddSecond(message))
 	}
-	public := make([]byte, y.OutPolys()*r.PolySize())
-	must(g.t, public, PublicSecond(public, r, own(len(g.secrets))))
-	out.note("public second", public)
-	must(g.t, sum, sum.AddPublic(own(len(g.secrets))))
+	public := own(len(g.secrets))
 	second := g.second(sum)
 	must(g.t, left, left.Complete(first))
-	var bodies [][]byte
 	var shares []*Matrix
 	for i, secret := range g.secrets {
 		terms := own(i)
 		if i == 0 {
-			terms = append(terms, Term{left, encoded[len(g.secrets)]})
+			terms = append(terms, public...)
 		}
 		body, share := make([]byte, MaskedSize(r, y)), NewMatrix(y.Rows, y.Cols, c.ShareWords())
-		ahead := &Ahead{g.key, terms, label("zero", i), []byte("step")}
+		ahead := &Ahead{g.key, terms, label("zero", i), []byte("step"), public}
 		must(g.t, body, secret.RefreshAhead(body, share, second, ahead, y, c, label("mask", i), nil))
 		out.note("masked share", body)
 		must(g.t, sum, sum.AddShare(body))
-		bodies, shares = append(bodies, body), append(shares, share)
+		shares = append(shares, share)
 	}
 	result, total := NewMatrix(y.Rows, y.Cols, c.ShareWords()), make([]byte, MaskedSize(r, y))
 	must(g.t, result, sum.Clear(result, c))
-	// The carrier has the same from the masked shares alone.
-	must(g.t, total, AddResidues(total, r, y.Rows*y.Cols, bodies))
+	must(g.t, total, sum.Total(total))
 	carried := NewMatrix(y.Rows, y.Cols, c.ShareWords())
 	must(g.t, carried, ClearTotal(carried, r, y, total, c))
 	if !slices.Equal(carried.Data, result.Data) {
-		g.t.Fatal("the carrier and the coordinator have different shares")
+		g.t.Fatal("who is sent the total has another share than the coordinator")
 	}
 	return out, append(shares, result)
 }
@@ -131,7 +125,7 @@ func TestHalvesOfDifferentDrawsDoNotFit(t *testing.T) {
 		for i, secret := range g.secrets {
 			masked, share := g.masked(secret, second, y, c, label("mask", i))
 			if i == 0 {
-				ahead := &Ahead{g.key, terms, label(seeds[1]), nil}
+				ahead := &Ahead{g.key, terms, label(seeds[1]), nil, nil}
 				must(t, masked, secret.RefreshAhead(masked, share, second, ahead, y, c, label("mask", i), nil))
 			}
 			must(t, sum, sum.AddShare(masked))
@@ -140,6 +134,45 @@ func TestHalvesOfDifferentDrawsDoNotFit(t *testing.T) {
 		if fits := sum.Clear(result, c) == nil; fits != (seeds[0] == seeds[1]) {
 			t.Fatalf("halves of the seeds %v: %v", seeds, fits)
 		}
+	}
+}
+
+// Of three parties one has a right side; what all know is theirs as well.
+func TestAPartyWithoutAProductAddsWhatAllKnow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(79, 80))
+	g := newGroup(t, "deep8", 3)
+	y := Layout{4, 4, 4, 4, 4, 4, false}
+	zero, x := NewMatrix(4, 4, 1), randomMatrix(rng, 4, 4, 30)
+	left, first := g.begun([]*Matrix{x, zero, zero}, 70, y)
+	must(t, left, left.Complete(first))
+	rights := []*Matrix{randomMatrix(rng, 4, 4, 30), randomMatrix(rng, 4, 4, 30)}
+	var terms [2][]Term
+	for i, matrix := range rights {
+		right, err := EncodeRight(g.ring, matrix, 32, y)
+		terms[i] = []Term{{left, must(t, right, err)}}
+	}
+	sum, err := NewProductSum(g.ring, y)
+	must(t, sum, err)
+	second := make([]byte, y.OutPolys()*g.ring.PolySize())
+	must(t, second, Second(second, g.key, terms[0], label("z"), nil))
+	must(t, sum, sum.AddSecond(second))
+	c := Clearing{3, 140, 40, g.ring.NoiseBits(3, 40) + TruncateMargin, 204}
+	var shares []*Matrix
+	for i, secret := range g.secrets {
+		own := [][]Term{slices.Concat(terms[0], terms[1]), nil, nil}[i]
+		body, share := make([]byte, MaskedSize(g.ring, y)), NewMatrix(4, 4, c.ShareWords())
+		ahead := &Ahead{g.key, own, label("z"), nil, terms[1]}
+		must(t, body, secret.RefreshAhead(body, share, second, ahead, y, c, label("mask", i), nil))
+		must(t, sum, sum.AddShare(body))
+		shares = append(shares, share)
+	}
+	result := NewMatrix(4, 4, c.ShareWords())
+	must(t, result, sum.Clear(result, c))
+	nearly(t, sumOf(append(shares, result)), timesBig(sumOf([]*Matrix{x}), sumOf(rights)), 70, c.Truncate, 3)
+	other := Layout{4, 4, 5, 4, 4, 5, false}
+	share, body := NewMatrix(4, 5, c.ShareWords()), make([]byte, MaskedSize(g.ring, other))
+	if g.secrets[1].RefreshAhead(body, share, second, &Ahead{g.key, nil, nil, nil, terms[1]}, other, c, label("m"), nil) == nil {
+		t.Fatal("a product of another layout was added")
 	}
 }
 
@@ -168,7 +201,9 @@ func TestASecondHalfThatGoesAheadDisclosesNothing(t *testing.T) {
 		}
 		return count
 	}
-	must(t, message, PublicSecond(message, g.ring, []Term{{left, right}}))
+	bare, err := g.ring.halfSum([]Term{{left, right}}, secondHalf)
+	must(t, bare, err)
+	g.ring.packResidues(message, bare, g.ring.N)
 	if hits() != 256 {
 		t.Fatal("what nothing hides should be found")
 	}
@@ -192,7 +227,7 @@ func TestACiphertextThatIsBegunHasNoFirstHalves(t *testing.T) {
 	c := Clearing{2, 110, 20, g.ring.NoiseBits(2, 20) + TruncateMargin, 174}
 	refreshed := func() error {
 		share := NewMatrix(4, 4, c.ShareWords())
-		return g.secrets[0].RefreshAhead(half, share, second, &Ahead{g.key, terms, label("z"), nil}, y, c, label("m"), nil)
+		return g.secrets[0].RefreshAhead(half, share, second, &Ahead{g.key, terms, label("z"), nil, nil}, y, c, label("m"), nil)
 	}
 	if Multiply(whole, g.key, terms, nil, 0, label("z"), nil) == nil || refreshed() == nil {
 		t.Fatal("there is nothing to multiply yet")
@@ -202,17 +237,10 @@ func TestACiphertextThatIsBegunHasNoFirstHalves(t *testing.T) {
 	if left.Complete(first) == nil {
 		t.Fatal("first halves came twice")
 	}
-	if AddResidues(half, g.ring, 16, [][]byte{half[1:]}) == nil {
-		t.Fatal("a message of another length was added")
-	}
-	large := bytes.Repeat([]byte{0xff}, len(half))
-	if AddResidues(half, g.ring, 16, [][]byte{large}) == nil {
-		t.Fatal("a residue beyond its modulus was added")
-	}
 }
 
 // recordedHalves is the digest of all that is written below, on any processor.
-const recordedHalves = "8137d2a55604120e6434bb89c6a81e0a3746be1a56e99d84706f9eaaa0d85e96"
+const recordedHalves = "bfe992b71ca8e0e17c0a593acb8a7a429f1cfc47f435286be84c855c564d0fbd"
 
 func TestHalvesAreTheSameOnEveryPath(t *testing.T) {
 	onEveryPath(t, func(t *testing.T, path vector.Path) {

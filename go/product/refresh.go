@@ -164,13 +164,21 @@ func (k *Secret) refresh(
 		return err
 	}
 	defer wipeWords(first)
-	count := y.Rows * y.Cols
+	public, err := ahead.public(r, y)
+	if err != nil {
+		return err
+	}
+	defer giveWords(public)
+	count, length := y.Rows*y.Cols, r.Limbs*r.N
 	masked := make([]uint64, r.Limbs*count)
 	err = parallel.Run(y.OutPolys(), func(_, o int) error {
 		poly := r.poly()
 		defer r.wiped(poly)
 		if err := r.unpackResidues(*poly, second[o*size:(o+1)*size], r.N); err != nil {
 			return err
+		}
+		if public != nil {
+			r.addInto(*poly, public[o*length:(o+1)*length], r.N)
 		}
 		r.mulInto(*poly, *poly, k.s)
 		ahead.add(*poly, first, o)

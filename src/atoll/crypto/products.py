@@ -18,11 +18,9 @@ from atoll.crypto.hazmat.product import (
     PublicKey,
     Right,
     Secret,
-    add_residues,
     assemble,
     clear_total,
     multiply,
-    public_second_half,
     second_half,
 )
 from atoll.crypto.hazmat.rings import (
@@ -52,7 +50,6 @@ __all__ = [
     "Right",
     "Ring",
     "Secret",
-    "add_residues",
     "assemble",
     "clear_total",
     "combine",
@@ -62,7 +59,6 @@ __all__ = [
     "most_entries",
     "multiply",
     "noise_bits",
-    "public_second_half",
     "rings",
     "second_half",
     "smudge",

@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from atoll.crypto import products as go
-from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
+from atoll.crypto.products import Buffer, Integers
 from atoll.errors import MessageError
-from atoll.secret_matrices import messages
+from atoll.secret_matrices import blinds, messages
 from atoll.secret_matrices.courses import (
     Course,
     Left,
-    begin_ciphertext,
     digest_of,
-    encode_right,
     for_step,
 )
 from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Job, Precision, Shared
@@ -50,14 +48,15 @@ class Coordinator(RoleMachine):
         """The coordinator does nothing here: providers compare among themselves."""
 
     async def _encrypt_all(self, wanted: Sequence[tuple[Left, int]], courses: Sequence[Course]) -> None:
+        ahead = all(course.ahead for course in courses)
         for left, step in wanted:
             members, x = self._members(left.group), left.matrix
             arrived = await self.net.gather(messages.EncryptedShare, members)
             parts = [for_step(arrived[p], step) for p in members]
-            public = x.share if self.me in x.holders else None
+            # Where all who read it know this role's part, they add it themselves.
+            public = x.share if self.me in x.holders and not (left.is_shown and ahead) else None
             body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, parts)
             await self.net.broadcast(self._members(left.readers), messages.EncryptedMatrix(step, body))
-            x.cache[left.key] = (left.ring, left.layout, self._common(step, left.ring))
         self._ahead = {course.step: await self._added_seconds(course) for course in courses if course.ahead}
 
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:
@@ -67,12 +66,22 @@ class Coordinator(RoleMachine):
         ]
         shares = {}
         for course, total in sums:
-            members = self._members(course.group)
-            await self._fold(messages.MaskedShare, members, total.add_share, course.step)
-            if not course.ahead:  # of others, carriers have the masked shares themselves
-                await self.net.send(members[0], messages.MaskedTotal(course.step, total.total()))
+            blind = await self._add_shares(course, total)
+            message = messages.MaskedTotal(course.step, total.total(), blind)
+            await self.net.broadcast(self._members(self._told(course)), message)
             shares[course.step] = await self.net.compute(total.clear, course.widths.clearing)
         return shares
+
+    async def _add_shares(self, course: Course, total: go.ProductSum) -> bytes:
+        """Everybody's masked shares; the sum of their blinds."""
+        ring, parts = course.ring, list[bytes]()
+
+        def add(_: Address, message: messages.MaskedShare) -> None:
+            total.add_share(for_step(message, course.step))
+            parts.append(message.blind)
+
+        await self.net.fold(messages.MaskedShare, self._members(course.group), add)
+        return blinds.added(ring, parts)
 
     async def _added_products(self, course: Course) -> go.ProductSum:
         total = go.ProductSum(course.widths.ring, course.widths.layouts[0])
@@ -82,35 +91,13 @@ class Coordinator(RoleMachine):
         return total
 
     async def _added_seconds(self, course: Course) -> go.ProductSum:
-        """The second halves that go ahead, and this role's own: it knows what it multiplies with, and no
-        first half of it. What is added here, carriers compute too (:meth:`Provider._give_carried`)."""
+        """The second halves that go ahead. This role adds nothing: providers know its part, and add it."""
         widths, step = course.widths, course.step
         total = go.ProductSum(widths.ring, widths.layouts[0])
-        pairs = [
-            (await self._begun(course.left(i)), await self._right(widths.ring, y, widths.layouts[i]))
-            for i, (_, y) in enumerate(course.job.terms)
-            if self.me in y.holders
-        ]
         await self._fold(messages.SecondPart, self._senders(course.job), total.add_second, step)
-        if pairs:
-            await self.net.compute(total.add_public, pairs)
         second = await self.net.compute(total.second)
         await self.net.broadcast(self._members(course.group), messages.SecondHalves(step, second))
         return total
-
-    async def _begun(self, left: Left) -> Ciphertext:
-        cache = left.matrix.cache
-        if not isinstance(cache[left.key], Ciphertext):
-            cache[left.key] = await self.net.compute(begin_ciphertext, *cache[left.key])
-        begun: Ciphertext = cache[left.key]
-        return begun
-
-    async def _right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
-        key = ("right", ring.name, layout)
-        if key not in y.cache:
-            y.cache[key] = await self.net.compute(encode_right, ring, y, y.share, layout)
-        right: go.Right = y.cache[key]
-        return right
 
     def _senders(self, job: Job) -> list[Address]:
         matrices = [y for _, y in job.terms] + ([job.plain] if job.plain is not None else [])
@@ -118,7 +105,7 @@ class Coordinator(RoleMachine):
 
     async def _fold(
         self,
-        kind: type[messages.ProductPart | messages.SecondPart | messages.MaskedShare],
+        kind: type[messages.ProductPart | messages.SecondPart],
         senders: Sequence[Address],
         add: Callable[[Buffer], None],
         step: int,

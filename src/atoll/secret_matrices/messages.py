@@ -75,25 +75,22 @@ class SecondHalves(Message, frozen=True):
 class MaskedShare(Message, frozen=True):
     """Provider -> coordinator: its decryption share under a mask.
 
-    With the first half of its product, where the second went ahead.
+    With the first half of its product, where the second went ahead. ``blind`` hides the fingerprints that it
+    tells the others of it (:mod:`blinds`).
     """
 
     step: int
     body: memoryview
-
-
-class CarriedShare(Message, frozen=True):
-    """Provider -> the product's carrier: its masked share, which the coordinator has too."""
-
-    step: int
-    body: memoryview
+    blind: bytes
 
 
 class MaskedTotal(Message, frozen=True):
-    """Coordinator -> the product's carrier: the masked result, before it is truncated."""
+    """Coordinator -> the carrier, or all members: the masked result, before it is truncated; the sum of
+    blinds."""
 
     step: int
     body: memoryview
+    blind: bytes
 
 
 class OpenedShare(Message, frozen=True):
@@ -171,7 +168,6 @@ MESSAGES = (
     SecondPart,
     SecondHalves,
     MaskedShare,
-    CarriedShare,
     MaskedTotal,
     OpenedShare,
     ReleasedShare,

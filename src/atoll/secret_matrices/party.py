@@ -52,7 +52,7 @@ class RoleMachine(LocalMachine):
         for left, _ in missing:
             left.sent()
         courses = [
-            Course(job, widths, group, self.next_step(), goes_ahead(job, widths))
+            Course(job, widths, group, self.next_step(), goes_ahead(job, widths, group))
             for job, widths, group in zip(jobs, all_widths, groups, strict=True)
         ]
         await self._encrypt_all(missing, courses)
@@ -68,6 +68,10 @@ class RoleMachine(LocalMachine):
     def _carrier(self, group: Group) -> str:
         return str(self._members(group)[0])
 
+    def _told(self, course: Course) -> Group:
+        """Who is sent the masked total."""
+        return course.group if course.job.ahead else frozenset({self._carrier(course.group)})
+
     def _result(self, course: Course, share: Integers | None) -> Shared:
         y, words = course.widths.layouts[0], course.widths.clearing.share_words
         if share is None:
@@ -79,10 +83,11 @@ class RoleMachine(LocalMachine):
             share,
             course.group | {str(self.coordinator)},
             carrier=self._carrier(course.group),
+            shown=self._told(course),
             carried=self._carried(course),
         )
 
-    def _carried(self, course: Course) -> Carried | None:  # noqa: ARG002  carriers have one
+    def _carried(self, course: Course) -> Carried | None:  # noqa: ARG002  providers have one
         return None
 
     @abstractmethod

@@ -12,13 +12,13 @@ from atoll.crypto import products as go
 from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
 from atoll.randomness import fresh_seed
+from atoll.secret_matrices import blinds
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.courses import (
     Course,
     Left,
     Total,
-    added_up_and_cleared,
     aligned,
     cleared,
     digest_of,
@@ -34,7 +34,6 @@ from atoll.secret_matrices.local import OwnMessage
 from atoll.secret_matrices.machine import EVERY_PRECISION, Floats, Group, Precision, Shared
 from atoll.secret_matrices.messages import (
     AllKeyParts,
-    CarriedShare,
     EncryptedMatrix,
     EncryptedShare,
     KeyParts,
@@ -56,7 +55,6 @@ from atoll.secret_matrices.openings import (
 from atoll.secret_matrices.party import RoleMachine
 from atoll.secret_matrices.sessions import agreed_seeds
 from atoll.secret_matrices.widths import rings_for
-from atoll.study.address import Address
 
 _HASH = 32
 _ROUNDING = 1e-9
@@ -92,8 +90,9 @@ class Provider(RoleMachine):
         self._pending: list[Course] = []
         self._settled: list[Course] = []
         self._totals: dict[int, Any] = {}
-        self._copied: dict[tuple[Address, int], memoryview] = {}
+        self._untaken: list[Course] = []
         self._coming: list[tuple[Left, int]] = []
+        self._adding = False
         self._news = False
         await self.net.send(self.coordinator, KeyParts(parts))
         self._key_parts: dict[str, dict[str, Buffer]] = {}
@@ -163,11 +162,18 @@ class Provider(RoleMachine):
         products that nothing was computed from yet: their carrier need not have them."""
         if self.checks is None:
             return
-        if last and self._pending:
-            self._begin([])
+        self._settle_early(last=last)
         if not self._news:
             return
         await self._compare(await self._tell())
+
+    def _settle_early(self, *, last: bool) -> None:
+        """Totals that all members are sent are compared before whatever leaves next."""
+        due = [course for course in self._pending if last or course.job.ahead]
+        if due:
+            self._settled += due
+            self._pending = [course for course in self._pending if course not in due]
+            self._news = True
 
     async def _tell(self) -> Told:
         """Send the other providers this one's accounts; what arrives later is in the next ones."""
@@ -181,25 +187,40 @@ class Provider(RoleMachine):
 
     async def _compare(self, told: Told) -> None:
         """Wait for the others' accounts; refuse to go on unless they and this one's fit."""
+        await self._take_totals()
         notes = await self.net.agreed(told.topic, self.session, self.providers, told.note)
         self._accounts.compare(self.me, {str(a): note for a, note in notes.items()}, str(self.coordinator))
 
     async def _settle(self) -> None:
-        """Book what totals are made of, and the totals themselves; with them go the digests of the second
-        halves that they came from, which arrived after the accounts of their round had been told."""
+        """Book what totals are made of; a carrier that alone is sent one, that total as well. With them go
+        the digests of second halves, which arrived after the accounts of their round had been told."""
         for course in self._settled:
-            self._accounts.account(course.group)
-            given = course.given
-            if self.me in course.group and given is not None:
-                self._accounts.give(course.group, "total", course.step, given)
-            if self.me == self._carrier(course.group):
-                if not course.ahead:
-                    residues = (await self._total(course)).residues
-                    self._accounts.give(course.group, "total", course.step, residues, -1)
-                if course.carried is not None:
-                    await course.carried.value()  # keeps what it needs
-                self._totals.pop(course.step, None)
+            group, step = course.group, course.step
+            self._accounts.account(group)
+            if self.me in group and course.given is not None and course.blind is not None:
+                self._accounts.give(group, "total", step, course.given)
+                self._accounts.give(group, "blind", step, course.blind)
+            if course.job.ahead:
+                # Others may not have sent their masked shares yet: this provider has.
+                self._untaken += [course] if self.me in group else []
+            elif self.me == self._carrier(group):
+                total = await self._total(course)
+                self._accounts.give(group, "total", step, total.residues, -1)
+                self._accounts.give(group, "blind", step, total.blind, -1)
+                await self._keep_carried(course)
         self._settled = []
+
+    async def _take_totals(self) -> None:
+        for course in self._untaken:
+            total = await self._total(course)
+            self._accounts.take_total(course.group, course.step, total.residues, total.blind, total.digest)
+            await self._keep_carried(course)
+        self._untaken = []
+
+    async def _keep_carried(self, course: Course) -> None:
+        if course.carried is not None:
+            await course.carried.value()
+        del self._totals[course.step]
 
     # ---- products ----
 
@@ -216,17 +237,16 @@ class Provider(RoleMachine):
             )
             await self._send(EncryptedShare(step, body))
             await self._give(left, "encrypted", step, body, left.ring.degree)
-            if self.me in left.readers:
-                x.cache[left.key] = (left.ring, left.layout, None, common)
+            x.cache[left.key] = (left.ring, left.layout, None, common)
         for course in courses:
             if course.ahead and self.me in course.group:
                 await self._send_second(course)
-        self._coming = mine
-        if not all(course.ahead for course in courses):
+        self._coming, self._adding = mine, all(course.ahead for course in courses)
+        if not self._adding:
             # Somebody's product waits for what is encrypted: then all accounts of the round do.
             await self._take_encrypted()
         for left, step in mine:
-            if left.matrix.carried is not None:
+            if self.me == left.matrix.carrier and not (left.is_shown and self._adding):
                 await self._give_carried(left, step)
 
     async def _take_encrypted(self) -> None:
@@ -238,14 +258,18 @@ class Provider(RoleMachine):
     async def _take(self, left: Left, step: int) -> None:
         """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
         body = for_step(await self.net.receive(EncryptedMatrix, self.coordinator), step)
+        digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
+        self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
         cache = left.matrix.cache
+        if left.is_shown and self._adding:
+            public = await left.matrix.carried.value()
+            body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [body])
+            digest = digest_of(digest, public)
+        cache["digest", *left.key] = digest
         if isinstance(cache[left.key], Ciphertext):
             await self.net.compute(cache[left.key].complete, body)
         else:
             cache[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
-        digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
-        cache["digest", *left.key] = digest
-        self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
 
     async def _give_carried(self, left: Left, step: int) -> None:
         """The coordinator's part of an encrypted matrix is encoded, but not encrypted."""
@@ -282,8 +306,8 @@ class Provider(RoleMachine):
         ]
 
     async def _own_right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
-        """Of a carrier, without what it carries: that is the coordinator's to send."""
-        if y.carried is None:
+        """Of a carrier, without what it carries: all know that, later."""
+        if self.me != y.carrier:
             return await self._right(ring, y, layout)
         key = ("own right", ring.name, layout)
         if key not in y.cache:
@@ -291,19 +315,13 @@ class Provider(RoleMachine):
         right: go.Right = y.cache[key]
         return right
 
-    async def _carried_pairs(self, course: Course) -> list[tuple[Ciphertext, go.Right]]:
-        """The same of the coordinator's part, as far as this provider carries it."""
-        ring, pairs = course.widths.ring, []
-        for i, (_, y) in enumerate(course.job.terms):
-            if y.carried is None:
-                continue
-            layout = course.widths.layouts[i]
-            key = ("carried right", ring.name, layout)
-            if key not in y.cache:
-                carried = await y.carried.value()
-                y.cache[key] = await self.net.compute(encode_right, ring, y, carried, layout)
-            pairs.append((await self._ciphertext(course.left(i)), y.cache[key]))
-        return pairs
+    async def _public_right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
+        """The coordinator's part."""
+        key = ("public right", ring.name, layout)
+        if key not in y.cache:
+            y.cache[key] = await self.net.compute(encode_right, ring, y, await y.carried.value(), layout)
+        right: go.Right = y.cache[key]
+        return right
 
     def _zero(self, course: Course) -> tuple[bytes, bytes]:
         """Seed and domain of the encryption of zero in both halves of this provider's product."""
@@ -320,44 +338,23 @@ class Provider(RoleMachine):
         await self._send(SecondPart(course.step, body))
         await self._give(course, "second", course.step, body, course.ring.degree)
 
-    async def _give_public_second(self, course: Course) -> None:
-        """What the coordinator adds to the second halves is booked by who carries its part."""
-        pairs = await self._carried_pairs(course)
-        if pairs:
-            body = await self.net.compute(go.public_second_half, course.ring, pairs)
-            await self._give(course, "second", course.step, body, course.ring.degree)
+    async def _own_ahead(self, course: Course) -> tuple[go.Ahead, list[bytes]]:
+        """A product that went ahead, of which the rest is due; digests of what others made for it.
 
-    async def _own_ahead(self, course: Course) -> go.Ahead | None:
-        """This provider's product, and that of the part that it carries, of which the first half is due."""
-        pairs = await self._pairs(course) + await self._carried_pairs(course) if course.ahead else []
-        return go.Ahead(self.key(course.ring, course.group), pairs, *self._zero(course)) if pairs else None
-
-    def _read(self, course: Course) -> list[bytes]:
-        """Digests of the left sides that this provider multiplies with, as they came."""
-        lefts = [(course.left(i), y) for i, (_, y) in enumerate(course.job.terms)]
-        return [left.matrix.cache["digest", *left.key] for left, y in lefts if self.me in y.holders]
-
-    async def _copies(self, course: Course) -> list[memoryview]:
-        """Everybody's masked shares of a product that this provider carries."""
-        bodies = []
-        for member in self._members(course.group):
-            if str(member) == self.me:
-                assert course.masked is not None
-                bodies.append(course.masked)
-                continue
-            while (member, course.step) not in self._copied:
-                message = await self.net.receive(CarriedShare, member)
-                if (member, message.step) in self._copied:
-                    raise MessageError(f"{member} sent a masked share twice, at step {message.step}")
-                self._copied[member, message.step] = message.body
-            bodies.append(self._copied.pop((member, course.step)))
-        course.masked = None
-        return bodies
-
-    async def _gathered(self, course: Course) -> Integers:
-        """The coordinator's share of such a product."""
-        bodies, widths = await self._copies(course), course.widths
-        return await self.net.compute(added_up_and_cleared, widths, bodies, course.entries)
+        Everybody adds second halves of the coordinator's part, and its carrier the first halves as well."""
+        ring, layouts = course.widths.ring, course.widths.layouts
+        own, public, found = await self._pairs(course), [], []
+        for i, (_, y) in enumerate(course.job.terms):
+            left = course.left(i)
+            if self.me in y.holders:
+                found.append(left.matrix.cache["digest", *left.key])
+            if y.carrier is not None:
+                pair = await self._ciphertext(left), await self._public_right(ring, y, layouts[i])
+                public.append(pair)
+                own += [pair] if self.me == y.carrier else []
+                found.append(digest_of(await y.carried.value()))
+        key = self.key(course.ring, course.group)
+        return go.Ahead(key, own, *self._zero(course), public), found
 
     async def _own_product(self, course: Course) -> memoryview | None:
         """This provider's product, or None where (publicly) all its right sides are zero."""
@@ -387,10 +384,7 @@ class Provider(RoleMachine):
         self._pending += courses
         mine = [course for course in courses if self.me in course.group]
         for course in mine:
-            if course.ahead:
-                await self._give_public_second(course)
-                continue
-            message = await self._own_product(course)
+            message = None if course.ahead else await self._own_product(course)
             if message is not None:
                 await self._send(ProductPart(course.step, message))
                 head = course.widths.ring.residues_size(course.entries)
@@ -426,26 +420,24 @@ class Provider(RoleMachine):
     async def _refreshed(self, course: Course, halves: tuple[memoryview, bytes]) -> Integers:
         widths, step, (second, domain) = course.widths, course.step, halves
         refresh, seed = self.secrets[widths.ring].refresh, self._seed("mask", step)
-        ahead = await self._own_ahead(course)
-        if ahead is not None:  # what is masked is made of the left sides too
-            domain = digest_of(domain, *self._read(course))
+        ahead = None
+        if course.ahead:  # what is masked is made of the left sides too, and of totals
+            ahead, read = await self._own_ahead(course)
+            domain = digest_of(domain, *read)
         masked, share = await self.net.compute(
             refresh, second, widths.layouts[0], widths.clearing, seed, domain, ahead
         )
-        await self._send(MaskedShare(step, masked))
-        if not course.ahead:
-            await self._give_total(course, masked)
-        elif self.me == self._carrier(course.group):
-            course.masked = masked
-        else:
-            await self.net.send(self._members(course.group)[0], CarriedShare(step, masked))
+        blind = blinds.drawn(widths.ring, seed, domain)
+        await self._send(MaskedShare(step, masked, blind))
+        await self._give_total(course, masked)
+        course.blind = blinds.residues(widths.ring, blind)
         return share
 
     def _carried(self, course: Course) -> Carried | None:
         async def made() -> Integers:
-            return await self._gathered(course) if course.ahead else (await self._total(course)).share
+            return (await self._total(course)).share
 
-        if self.me == self._carrier(course.group):
+        if self.me in self._told(course):
             course.carried = Carried(made)
         return course.carried
 
@@ -456,10 +448,11 @@ class Provider(RoleMachine):
             message = await self.net.receive(MaskedTotal, self.coordinator)
             if message.step in self._totals:  # one to compute with, one to compare
                 raise MessageError(f"{self.coordinator} sent a masked total twice, at step {message.step}")
-            self._totals[message.step] = message.body
+            self._totals[message.step] = message
         if not isinstance(self._totals[step], Total):
+            came = self._totals[step]
             self._totals[step] = await self.net.compute(
-                cleared, self._accounts, widths, self._totals[step], course.entries
+                cleared, self._accounts, widths, came.body, came.blind, course.entries
             )
         total: Total = self._totals[step]
         return total

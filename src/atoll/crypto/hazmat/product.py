@@ -48,13 +48,8 @@ int32_t atoll_product_complete_ciphertext(uint64_t, uint8_t*, uint64_t, char*, u
 int32_t atoll_product_second(uint64_t, uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_refresh_ahead(uint64_t, uint8_t*, uint64_t, uint64_t, uint64_t*, uint64_t*, uint64_t,
-    uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, uint8_t*, uint64_t, uint8_t*, uint64_t,
-    uint8_t*, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
-int32_t atoll_product_public_second(uint32_t, uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t,
-    char*, uint64_t);
-int32_t atoll_product_sum_add_public(uint64_t, uint64_t*, uint64_t*, uint64_t, char*, uint64_t);
-int32_t atoll_product_add_residues(uint32_t, uint8_t**, uint64_t*, uint64_t, uint64_t, uint8_t*, uint64_t,
-    char*, uint64_t);
+    uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, uint8_t*,
+    uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_streamed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
     char*, uint64_t);
@@ -147,6 +142,9 @@ class Ahead(NamedTuple):
     terms: Sequence[tuple[Ciphertext, Right]]
     seed: bytes
     domain: bytes
+    public: Sequence[tuple[Ciphertext, Right]] = ()
+    """Terms that all parties know: every one adds their second halves to the sum, one of them has their first
+    halves in ``terms``."""
 
     @property
     def arguments(self) -> tuple[Any, ...]:
@@ -154,6 +152,7 @@ class Ahead(NamedTuple):
         return (
             self.key.number,
             *_numbers(self.terms),
+            *_numbers(self.public),
             *golib.bytes_in(self.seed),
             *golib.bytes_in(self.domain),
         )
@@ -294,25 +293,9 @@ def second_half(
     return golib.frozen(out)
 
 
-def public_second_half(ring: Ring, terms: Sequence[tuple[Ciphertext, Right]]) -> memoryview:
-    """The second half of products with right sides that all who are sent it may know: nothing hides them."""
-    out = golib.bytes_out(terms[0][1].layout.out_polys * ring.poly_size)
-    golib.call("atoll_product_public_second", ring.index, *_numbers(terms), *out[1:])
-    return golib.frozen(out)
-
-
 def _numbers(terms: Sequence[tuple[Ciphertext, Right]]) -> tuple[Any, Any, int]:
     lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
     return lefts, golib.ffi.new("uint64_t[]", [right.number for _, right in terms]), len(terms)
-
-
-def add_residues(ring: Ring, count: int, messages: Sequence[golib.Buffer]) -> memoryview:
-    """The sum of messages of ``count`` packed values each."""
-    out = golib.bytes_out(ring.residues_size(count))
-    golib.call(
-        "atoll_product_add_residues", ring.index, *golib.BufferList(messages).arguments, count, *out[1:]
-    )
-    return golib.frozen(out)
 
 
 class ProductSum(golib.GoObject):
@@ -330,10 +313,6 @@ class ProductSum(golib.GoObject):
     def add_second(self, message: golib.Buffer) -> None:
         """Take in second halves alone: their first halves come within masked decryption shares."""
         golib.call("atoll_product_sum_add", self.number, 2, *golib.bytes_in(message))
-
-    def add_public(self, terms: Sequence[tuple[Ciphertext, Right]]) -> None:
-        """Take in :func:`public_second_half` of these terms."""
-        golib.call("atoll_product_sum_add_public", self.number, *_numbers(terms))
 
     def second(self) -> memoryview:
         """The second halves of the sum: what parties need for their decryption shares."""

@@ -128,7 +128,7 @@ class Costing:
             line.heard()
 
     def assemble(self, ring: Ring, y: Layout, parts: int, public: bool, carrier: Sequence[int]) -> None:
-        """The coordinator adds the parts up, and its own share, which the carrier encodes too."""
+        """The coordinator adds the parts up; if it adds its own share, the carrier encodes that too."""
         rates, polys = self._ring(ring), y.left_polys
         seconds = rates.gather * parts * polys
         if public:
@@ -160,12 +160,12 @@ class Costing:
             seconds += rates.stream.seconds(y.right_polys, y.inner * y.cols)
         self._those(seconds, columns * ring.limbs, who)
 
-    def public_second(self, ring: Ring, y: Layout) -> None:
-        """The coordinator multiplies second halves with its own part of a right side."""
-        rates, columns = self._ring(ring), -(-y.cols // y.block_cols)
-        seconds = rates.encode.seconds(y.right_polys, y.right_entries) + self.rates.python.step
-        seconds += rates.multiply * y.left_polys * columns
-        self.effort.coordinator(seconds, width=columns * ring.limbs)
+    def add_public(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
+        """Those who read an encrypted matrix add the coordinator's part, which they know."""
+        rates = self._ring(ring)
+        seconds = rates.public.seconds(y.left_polys, y.rows * y.inner) + rates.gather * y.left_polys
+        seconds += self.rates.python.fresh_byte * y.left_polys * ring.poly_size + self.rates.python.step
+        self.effort.provider(seconds, width=y.left_polys, who=who)
 
     def randomise(self, widths: Widths, who: Sequence[int]) -> None:
         """An encryption of zero for every output, packed."""
@@ -216,14 +216,14 @@ class Costing:
         self.effort.provider(seconds + self.rates.python.step, width=y.out_polys, who=who)
         self.effort.provider(self.rates.python.hash_byte * y.out_polys * ring.poly_size, who=who)
 
-    def clear(self, widths: Widths, shares: int, carrier: Sequence[int]) -> None:
-        """The coordinator and the carrier add up the masked shares and truncate the sum."""
+    def clear(self, widths: Widths, shares: int, told: Sequence[int]) -> None:
+        """The coordinator adds up the masked shares and truncates the sum; so do those who are sent it."""
         rates, y = self._ring(widths.ring), widths.layouts[0]
         entries = y.rows * y.cols
         self.effort.coordinator(rates.share * entries * shares)
         truncating = rates.clear * entries + self.rates.python.step
         self.effort.coordinator(truncating, width=y.rows)
-        self.effort.provider(truncating, width=y.rows, who=carrier)
+        self.effort.provider(truncating, width=y.rows, who=told)
 
     # ---- what everybody does with shares ----
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from atoll.crypto import products as go
 from atoll.crypto.shamir import SHARE_BYTES
+from atoll.secret_matrices.blinds import blind_bytes
 from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Allocation, Costing
 from atoll.secret_matrices.costs.rates import shipped
@@ -40,6 +41,18 @@ COORDINATOR = "coordinator"
 T = TypeVar("T")
 
 
+class Total(NamedTuple):
+    """A masked total on its way."""
+
+    group: Group
+    carrier: str
+    shown: bool
+    """Whether all members are sent it."""
+    depth: int
+    """Of its message."""
+    size: int
+
+
 class Counted(Machine):
     """Shapes and message sizes of all roles; the ``share`` of a matrix is its number of words."""
 
@@ -60,8 +73,9 @@ class Counted(Machine):
         self.sent = dict.fromkeys(self.providers, 0)
         # What providers compare before the next opening: groups of products, and masked totals by carrier.
         self._circles: dict[Circle, None] = {}
-        self._settled: list[tuple[str, int]] = []
-        self._pending: list[tuple[str, int]] = []
+        self._settled: list[Total] = []
+        self._pending: list[Total] = []
+        self._untaken: list[Total] = []
         self._news = False
         self._told: dict[str, int] = {}
         self._keys: dict[tuple[Any, Group], list[Allocation]] = {}
@@ -129,22 +143,36 @@ class Counted(Machine):
 
     def check(self, *, last: bool = False) -> None:
         """Counts the comparison of providers before a decryption share leaves, an opening or a release."""
-        if last and self._pending:
-            self._begin([])
+        due = [total for total in self._pending if last or total.shown]
+        if due:
+            self._settled += due
+            self._pending = [total for total in self._pending if total not in due]
+            self._news = True
         if not self._news:
             return
         self._tell_accounts()
+        self._read_totals()
         self.heard()
 
     def _tell_accounts(self) -> None:
         """Providers send each other their accounts, which carriers need their masked totals for."""
         self._news = False
-        for carrier, depth in self._settled:
-            self.deepen([carrier], depth)
+        for total in self._settled:
+            if not total.shown:
+                self.deepen([total.carrier], total.depth)
+        self._untaken += [total for total in self._settled if total.shown]
         self._settled = []
         most = max(sum(name in circle.group for circle in self._circles) for name in self.providers)
         self._circles = {}
         self.told(most * note_bytes() + TOPIC)
+
+    def _read_totals(self) -> None:
+        """All members of a group read its totals, before they compare."""
+        for total in self._untaken:
+            self.deepen(total.group, total.depth)
+            self._account(total.size, total.group)
+            self.costing.digest(total.size, self._indices(total.group))
+        self._untaken = []
 
     def _begin(self, groups: Sequence[Group]) -> None:
         self._settled, self._pending, self._news = self._settled + self._pending, [], True
@@ -197,23 +225,22 @@ class Counted(Machine):
             widths_for(len(group), job, precisions=self.precisions)
             for job, group in zip(jobs, groups, strict=True)
         ]
-        ahead = [goes_ahead(job, widths) for job, widths in zip(jobs, all_widths, strict=True)]
+        ahead = [goes_ahead(*one) for one in zip(jobs, all_widths, groups, strict=True)]
         made = list(zip(jobs, all_widths, groups, ahead, strict=True))
         self._begin(groups)
         wanted = self._encrypt([one[:3] for one in made])
         sums = [self._multiply(*one[:3], ahead=True) for one in made if one[3]]
-        self._assemble(wanted, later=all(ahead))
+        self._assemble(wanted, all_ahead=all(ahead))
         for job, widths, group, early in made:
-            if early:
-                self._add_public_seconds(job, widths)
-            else:
+            if not early:
                 sums.append(self._multiply(job, widths, group))
         self._tell_accounts()
         if all(ahead):
-            self._take(wanted)
+            self._take(wanted, all_ahead=True)
         for _, widths, group, _ in made:
             self._account(widths.layouts[0].out_polys * widths.ring.poly_size, group)
             self.broadcast(widths.layouts[0].out_polys * widths.ring.poly_size, group)
+        self._read_totals()
         self.heard()
         self._reopen(groups)  # for their totals
         for job, widths, group, early in made:
@@ -226,47 +253,44 @@ class Counted(Machine):
                 j.bits,
                 p.clearing.share_words,
                 group | {COORDINATOR},
-                carrier=carrier,
-                carried=depth,
+                carrier=total.carrier,
+                shown=group if total.shown else frozenset({total.carrier}),
+                carried=total.depth,
             )
-            for j, p, group, (carrier, depth) in zip(jobs, all_widths, groups, self._pending, strict=True)
+            for j, p, group, total in zip(jobs, all_widths, groups, self._pending, strict=True)
         ]
 
     def _refresh(self, job: Job, widths: Widths, group: Group, *, ahead: bool) -> None:
-        """Masked shares, to the coordinator and, by either way, to the carrier."""
-        y = widths.layouts[0]
-        size, who = widths.ring.residues_size(y.rows * y.cols), self._indices(group)
+        """Masked shares to the coordinator, and the total to who is sent it."""
+        y, ring = widths.layouts[0], widths.ring
+        size, who = ring.residues_size(y.rows * y.cols), self._indices(group)
         self.costing.refresh(widths, who)
-        if not ahead:
-            self._account(size, group)
-            self.gathered(size, group)
-            self._send_total(widths, group)
-            return
-        for (_, right), layout in zip(job.terms, widths.layouts, strict=True):
-            self.costing.multiply(widths.ring, layout, self._indices(right.holders))
-            if right.carrier is not None:
-                self.costing.multiply(widths.ring, layout, self._indices([right.carrier]))
+        if ahead:
+            self._rest_of_product(job, widths, group)
+        self._account(size, group)
+        self.gathered(size + blind_bytes(ring), group)
         carrier = self._carrier(group)
-        others = [name for name in self.providers if name in group and name != carrier]
-        depth = max(self.depths[name] for name in others) + 1
-        self.gathered(size, group)
-        self.messages += len(others)
-        for name in others:
-            self.sent[name] += size + _FRAME
-        self._pending.append((carrier, depth))
-        self.costing.clear(widths, len(group), self._indices([carrier]))
+        readers = [name for name in self.providers if name in (group if job.ahead else {carrier})]
+        self.messages += len(readers)
+        self.coordinator_bytes += len(readers) * (size + blind_bytes(ring) + _FRAME)
+        self._pending.append(Total(group, carrier, job.ahead, self.coordinator_depth + 1, size))
+        self.costing.clear(widths, len(group), self._indices(readers))
 
-    def _send_total(self, widths: Widths, group: Group) -> None:
-        """The masked result, to its carrier, who reads it when it needs it."""
-        y = widths.layouts[0]
-        size, carrier = widths.ring.residues_size(y.rows * y.cols), self._carrier(group)
-        self.messages += 1
-        self.coordinator_bytes += size + _FRAME
-        self._pending.append((carrier, self.coordinator_depth + 1))
-        self.costing.clear(widths, len(group), self._indices([carrier]))
+    def _rest_of_product(self, job: Job, widths: Widths, group: Group) -> None:
+        """First halves; of the coordinator's part of right sides all make second halves, its carrier both."""
+        ring = widths.ring
+        for (_, right), layout in zip(job.terms, widths.layouts, strict=True):
+            self.costing.multiply(ring, layout, self._indices(right.holders))
+            if right.carrier is None:
+                continue
+            who, key = self._indices(group), ("public right", ring.name, layout)
+            if key not in right.cache:
+                right.cache[key] = self.costing.encode(ring, layout, who)
+            self.costing.multiply(ring, layout, who)
+            self.costing.multiply(ring, layout, self._indices([right.carrier]))
 
     def _needed(self, x: Shared) -> None:
-        """The carrier waits for its masked total, where it multiplies or opens it."""
+        """The carrier waits for the masked total, where it multiplies or opens it."""
         if x.carrier is not None and x.carried is not None:
             self.deepen([x.carrier], x.carried)
 
@@ -283,37 +307,28 @@ class Counted(Machine):
             left.sent()
         return wanted
 
-    def _assemble(self, wanted: Sequence[Left], *, later: bool) -> None:
-        """Encrypted matrices, from everybody's parts; ``later``: providers tell their accounts before they
-        read them."""
+    def _assemble(self, wanted: Sequence[Left], *, all_ahead: bool) -> None:
+        """Encrypted matrices, from everybody's parts; where all products go ahead, providers tell their
+        accounts before they read them, and add the coordinator's part themselves if all know it."""
         for left in wanted:
             x, ring, y = left.matrix, left.ring, left.layout
-            self.costing.assemble(
-                ring, y, len(left.group), COORDINATOR in x.holders, self._indices([x.carrier or ""])
-            )
-        if not later:
-            self._take(wanted)
+            adds = COORDINATOR in x.holders and not (left.is_shown and all_ahead)
+            self.costing.assemble(ring, y, len(left.group), adds, self._indices([x.carrier or ""]))
+        if not all_ahead:
+            self._take(wanted, all_ahead=False)
         for left in wanted:
-            self._needed(left.matrix)
+            if not (left.is_shown and all_ahead):
+                self._needed(left.matrix)
             self._account(left.layout.left_polys * left.ring.poly_size, left.group)
 
-    def _take(self, wanted: Sequence[Left]) -> None:
+    def _take(self, wanted: Sequence[Left], *, all_ahead: bool) -> None:
         for left in wanted:
-            size = left.layout.left_polys * left.ring.poly_size
+            size, who = left.layout.left_polys * left.ring.poly_size, self._indices(left.readers)
             self.broadcast(size, left.readers)
             self._account(size, left.readers)
-            self.costing.digest(size, self._indices(left.readers))
-
-    def _add_public_seconds(self, job: Job, widths: Widths) -> None:
-        """Carriers compute what the coordinator added, each its part."""
-        for (_, right), layout in zip(job.terms, widths.layouts, strict=True):
-            if right.carrier is None:
-                continue
-            self._needed(right)
-            who = self._indices([right.carrier])
-            self.costing.encode(widths.ring, layout, who)
-            self.costing.multiply(widths.ring, layout, who)
-            self._account(widths.layouts[0].out_polys * widths.ring.poly_size, [right.carrier])
+            self.costing.digest(size, who)
+            if left.is_shown and all_ahead:
+                self.costing.add_public(left.ring, left.layout, who)
 
     def _multiply(self, job: Job, widths: Widths, group: Group, *, ahead: bool = False) -> Allocation:
         """Everybody's products (or their second halves, ``ahead``), and their sum at the coordinator."""
@@ -329,8 +344,6 @@ class Counted(Machine):
             if key not in right.cache:
                 right.cache[key] = self.costing.encode(ring, layout, who)
             self.costing.multiply(ring, layout, who)
-            if ahead and COORDINATOR in right.holders:
-                self.costing.public_second(ring, layout)
         if plain is not None:
             self._needed(plain)
             self.costing.align(y.rows * y.cols, self._indices(plain.holders))
@@ -356,10 +369,11 @@ class Counted(Machine):
         if constant:
             holders |= {COORDINATOR, str(carrier)}
         depth = max((x.carried for x in matrices if x.carried is not None), default=None)
+        shown = frozenset(self.providers).intersection(*(x.shown for x in matrices if x.carrier is not None))
         public.setdefault("shape", matrices[0].shape)
         public.setdefault("share", matrices[0].share)
-        known = all(x.known for x in matrices)
-        return Shared(holders=holders, carrier=carrier, carried=depth, known=known, **public)
+        public["known"], public["shown"] = all(x.known for x in matrices), shown if carrier else frozenset()
+        return Shared(holders=holders, carrier=carrier, carried=depth, **public)
 
     def combine(
         self,

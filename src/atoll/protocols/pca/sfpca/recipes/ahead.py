@@ -29,7 +29,8 @@ def in_terms(machine: Machine, job: Job) -> Job:
     ((left, right),) = job.terms
     for count in range(1, min(_MOST_TERMS, left.shape[1]) + 1 if job.ahead else 1):
         made = replace(job, terms=_terms(machine, left, right, count))
-        if goes_ahead(made, widths_for(machine.n_providers, made, precisions=machine.precisions)):
+        widths = widths_for(machine.n_providers, made, precisions=machine.precisions)
+        if goes_ahead(made, widths, right.shown):
             return made
     return job
 

@@ -101,12 +101,12 @@ class Covariance(ABC):
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """From every party's Gram matrix; opens the total variance."""
     check_moments(inputs.moments, DATA_FRACTION)
-    total = await total_variance(machine, inputs)
+    total = await total_variance(machine, inputs, policy.ahead)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)
 
 
-async def total_variance(machine: Machine, inputs: Inputs) -> float:
+async def total_variance(machine: Machine, inputs: Inputs, ahead: bool) -> float:
     """tr C of the rows' covariance with divisor n, in units of the data's range; opened."""
     m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
     f = DATA_FRACTION + e
@@ -115,9 +115,13 @@ async def total_variance(machine: Machine, inputs: Inputs) -> float:
     column = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
     second = None if own is None else np.array([[inputs.n * own.squares]], dtype=object)
     squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
-    trace = await machine.product(
-        (row, column), plain=squares, fraction=2 * f, bits=1 + width, name="total variance"
-    )
+    options: dict[str, Any] = {"fraction": 2 * f, "bits": 1 + width, "name": "total variance"}
+    if ahead:  # what is only added would not travel
+        first = inputs.providers[0]
+        one = machine.private(first, [[1]] if first in inputs.mine else None, (1, 1), 0, 1)
+        trace = await machine.product((row, column), (squares, one), ahead=True, **options)
+    else:
+        trace = await machine.product((row, column), plain=squares, **options)
     opened = await machine.opened(trace, smudge_bits=2 * f - _TRACE_FRACTION)
     return float(opened[0, 0]) * 4.0**e / inputs.n**2
 

@@ -185,7 +185,10 @@ async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
     u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
-    S = await machine.product((u, minus_u), plain=G, fraction=2 * f, bits=1, name="covariance")
+    # All are sent its total: the polynomials that its diagonal may go into go ahead.
+    S = await machine.product(
+        (u, minus_u), plain=G, fraction=2 * f, bits=1, name="covariance", ahead=inputs.standardize
+    )
     return S, (2.0**e / inputs.n) ** 2
 
 

@@ -102,7 +102,7 @@ async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covari
         return await scaled_covariance(machine, inputs, policy)
     if not prefers_rows(inputs.sizes, inputs.columns):
         return await gram.covariance(machine, inputs, policy)
-    total = await total_variance(machine, inputs)
+    total = await total_variance(machine, inputs, policy.ahead)
     check_variance(total)
     return row_covariance(machine, inputs, policy, total)
 

@@ -112,7 +112,7 @@ async def _variances(machine: Machine, inputs: Inputs, u: Shared) -> Shared:
     plain = machine.private(None, squares, (m, 1), 2 * f, 1)
     minus_u = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
     return await machine.product(
-        (u, minus_u), plain=plain, fraction=2 * f, bits=1, name="variances", entrywise=True
+        (u, minus_u), plain=plain, fraction=2 * f, bits=1, name="variances", entrywise=True, ahead=True
     )
 
 

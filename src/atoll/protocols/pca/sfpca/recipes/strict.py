@@ -127,7 +127,8 @@ def gram(machine: Machine, left: Shared, right: Shared, *, ahead: bool = False) 
 async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared:
     """Q = M^(-1/2) P with M = P P^T, by the policy's schedule."""
     steps = schedule(policy.schedule).steps
-    (whole,) = await machine.products([gram(machine, P, P)])
+    # All are sent its total: the polynomials that it goes into go ahead.
+    (whole,) = await machine.products([gram(machine, P, P, ahead=True)])
     M = at_fraction(machine, whole, SMALL_FRACTION, bits=1)
     W: Shared | None = None
     grown = 0

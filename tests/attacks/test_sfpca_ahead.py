@@ -1,13 +1,13 @@
-"""Second halves that travel ahead: what the coordinator adds to them, or computes with, is found out.
+"""Second halves that travel ahead: what the coordinator adds, or sends as totals, is found out.
 
-Products of the polynomials are made this way (:mod:`atoll.secret_matrices.roles`). The coordinator multiplies
-its own part of the right side itself; a carrier, which has that part from everybody's masked shares,
-computes the same.
+Products of the polynomials are made this way (:mod:`atoll.secret_matrices.roles`). The coordinator only adds
+up what providers sent; all of them are sent the total of their masked shares, and compute its part from that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,78 +91,38 @@ def test_nothing_leaves_but_halves_under_an_encryption_of_zero_or_a_mask(
     products = 13
     assert len(tap.of(mm.SecondPart)) == len(tap.of(mm.MaskedShare)) == 3 * products
     assert not tap.of(mm.ProductPart)
-    assert not tap.of(mm.MaskedTotal)
-    masked = {(sender, m.step): bytes(m.body) for _, sender, m in tap.seen if isinstance(m, mm.MaskedShare)}
-    copies = [(to, sender, m) for to, sender, m in tap.seen if isinstance(m, mm.CarriedShare)]
-    assert {to.party for to, _, _ in copies} == {"p0"}
-    assert len(copies) == 2 * products
-    # The carrier is sent what the coordinator has: one share under one mask, never a second one.
-    assert all(bytes(m.body) == masked[sender, m.step] for _, sender, m in copies)
+    # Nobody but the coordinator sees single masked shares; a total goes to all, once.
+    assert {str(to) for to, _, m in tap.seen if isinstance(m, mm.MaskedShare)} == {"hub/coordinator"}
+    totals = [(to.party, m.step) for to, _, m in tap.seen if isinstance(m, mm.MaskedTotal)]
+    assert sorted(totals) == sorted(
+        (p, step) for step in {step for _, step in totals} for p in ("p0", "p1", "p2")
+    )
+    assert len(totals) == 3 * products
 
 
-class Twice(roles.Coordinator):
-    """Adds its own part of the right side once more than it has it."""
+class Adding(roles.Coordinator):
+    """Adds its own part to what is encrypted, which all providers add themselves."""
 
-    at = 4
     step = 0
 
-    async def _added_seconds(self, course: Any) -> Any:
-        pairs = []
-        if any(self.me in y.holders for _, y in course.job.terms):
-            Twice.at -= 1
-            if Twice.at == 0:
-                Twice.step = course.step
-                y = course.job.terms[0][1]
-                ring, layout = course.widths.ring, course.widths.layouts[0]
-                pairs = [(await self._begun(course.left(0)), await self._right(ring, y, layout))]
-        made = go.ProductSum.second
-
-        def with_more(total: go.ProductSum) -> Any:
-            if pairs:
-                total.add_public(pairs)
-            return made(total)
-
-        go.ProductSum.second = with_more  # type: ignore[method-assign]
-        try:
-            return await super()._added_seconds(course)
-        finally:
-            go.ProductSum.second = made  # type: ignore[method-assign]
+    async def _encrypt_all(self, wanted: Any, courses: Any) -> None:
+        hidden = []
+        for left, step in wanted:
+            shown = left.matrix.shown
+            if shown and not Adding.step:
+                Adding.step, shown = courses[0].step, frozenset()
+            hidden.append((left._replace(matrix=replace(left.matrix, shown=shown)), step))
+        await super()._encrypt_all(hidden, courses)
 
 
-def test_what_the_coordinator_adds_to_second_halves_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Twice, "at", 4)
-    monkeypatch.setattr(Twice, "step", 0)
-    error, tap = run(monkeypatch, Twice)
-    assert Twice.step
+def test_what_the_coordinator_adds_to_what_is_encrypted_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Adding, "step", 0)
+    error, tap = run(monkeypatch, Adding)
+    assert Adding.step
     assert isinstance(error, MessageError)
     assert "not that of the providers' parts" in str(error)
     # No decryption share of what the coordinator chose.
-    assert all(m.step < Twice.step for m in [*tap.of(mm.MaskedShare), *tap.of(mm.CarriedShare)])
-    assert not tap.of(mm.ReleasedShare)
-
-
-class Another(roles.Coordinator):
-    """Goes on with another total than that of the masked shares."""
-
-    step = 0
-
-    async def _multiply_all(self, courses: Any) -> Any:
-        shares = await super()._multiply_all(courses)
-        step = courses[0].step
-        if len(courses) == 1 and step > 10 and not Another.step:
-            Another.step = step
-            shares[step] = go.from_ints(go.to_ints(shares[step]) + 1, shares[step].shape[2])
-        return shares
-
-
-def test_a_coordinator_that_goes_on_with_another_total_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Another, "step", 0)
-    error, tap = run(monkeypatch, Another)
-    assert isinstance(error, MessageError)
-    assert "hub/coordinator sent p" in str(error)
-    assert "not that of the providers' parts" in str(error)
-    # Its own product was right; of the next one nobody gives a decryption share.
-    assert max(m.step for m in tap.of(mm.MaskedShare)) == Another.step
+    assert all(m.step < Adding.step for m in tap.of(mm.MaskedShare))
     assert not tap.of(mm.ReleasedShare)
 
 
@@ -193,30 +153,57 @@ def test_no_first_half_of_another_encrypted_matrix_leaves(
     product = told[0] + (kind is mm.EncryptedMatrix)
     # The second half of that product is gone, which nothing of the coordinator's enters; not its first one.
     assert product in {m.step for m in tap.of(mm.SecondPart)}
-    assert all(m.step < product for m in [*tap.of(mm.MaskedShare), *tap.of(mm.CarriedShare)])
+    assert all(m.step < product for m in tap.of(mm.MaskedShare))
 
 
-def test_a_masked_share_does_not_come_twice_to_its_carrier(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would compute with one and vouch for the coordinator's sum of the other."""
-    made = roles.Provider._refreshed
+def test_a_total_does_not_come_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider would compare one and compute with the other."""
 
-    async def twice(self: Any, course: Any, halves: Any) -> Any:
-        share = await made(self, course, halves)
-        if self.me == "p1/provider":
-            step = course.step - 1  # of the encryption: no product's
-            await self.net.send(self.providers[0], mm.CarriedShare(step, memoryview(b"x")))
-            await self.net.send(self.providers[0], mm.CarriedShare(step, memoryview(b"y")))
-        return share
+    class Twice(Relaying):
+        def changed(self, message: Any) -> Any:
+            return message
 
-    monkeypatch.setattr(roles.Provider, "_refreshed", twice)
-    error, tap = run(monkeypatch)
+        def __init__(self, net: Any, *rest: Any) -> None:
+            super().__init__(net, *rest)
+            once = self.net.broadcast
+
+            async def twice(to: Any, message: Any) -> None:
+                await once(to, message)
+                if isinstance(message, mm.MaskedTotal):
+                    await once(to, message)
+
+            self.net.broadcast = twice  # type: ignore[method-assign]
+
+    error, tap = run(monkeypatch, Twice)
     assert isinstance(error, MessageError)
-    assert "p1/provider sent a masked share twice" in str(error)
+    assert "sent a masked total twice" in str(error)
     assert not tap.of(mm.ReleasedShare)
 
 
-def test_masks_are_bound_to_what_was_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider that runs again on another encrypted matrix must not mask another first half alike."""
+def test_a_total_that_comes_late_holds_everything_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No decryption share of the next product leaves before it is here."""
+    held: list[Any] = []
+
+    class Late(Relaying):
+        def __init__(self, net: Any, *rest: Any) -> None:
+            super().__init__(net, *rest)
+            once = self.net.broadcast
+
+            async def late(to: Any, message: Any) -> None:
+                if isinstance(message, mm.MaskedTotal) and not held:
+                    held.append(message)
+                    return
+                await once(to, message)
+
+            self.net.broadcast = late  # type: ignore[method-assign]
+
+    error, tap = run(monkeypatch, Late)
+    assert isinstance(error, AtollError)
+    assert {m.step for m in tap.of(mm.MaskedShare)} == {held[0].step}
+
+
+def test_masks_are_bound_to_what_others_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that runs again on another encrypted matrix, or another total, must not mask alike."""
     domains: list[bytes] = []
     made: Callable[..., Any] = go.Secret.refresh
 
@@ -228,27 +215,27 @@ def test_masks_are_bound_to_what_was_encrypted(monkeypatch: pytest.MonkeyPatch) 
         return made(self, second, layout, clearing, seed, domain, ahead)
 
     read: list[list[bytes]] = []
-    lefts = roles.Provider._read
-
-    def seen(self: Any, course: Any) -> list[bytes]:
-        read.append(lefts(self, course))
-        return read[-1]
-
-    monkeypatch.setattr(go.Secret, "refresh", kept)
-    monkeypatch.setattr(roles.Provider, "_read", seen)
     halves: list[bytes] = []
+    own = roles.Provider._own_ahead
     refreshed = roles.Provider._refreshed
+
+    async def seen(self: Any, course: Any) -> Any:
+        found = await own(self, course)
+        read.append(found[1])
+        return found
 
     async def noted(self: Any, course: Any, of_second: Any) -> Any:
         halves.append(of_second[1])
         return await refreshed(self, course, of_second)
 
+    monkeypatch.setattr(go.Secret, "refresh", kept)
+    monkeypatch.setattr(roles.Provider, "_own_ahead", seen)
     monkeypatch.setattr(roles.Provider, "_refreshed", noted)
     _, tap = run(monkeypatch)
-    sent = {digest_of(bytes(m.body)) for m in tap.of(mm.EncryptedMatrix)}
     assert len(domains) == len(read) == 3 * 13
-    assert {digest for one in read for digest in one} == sent
-    assert all(len(one) == 1 for one in read)
+    # The left side, and the coordinator's part of the right one: a constant at first, then of totals.
+    assert all(len(one) == 2 for one in read)
+    assert len({one[0] for one in read}) == len(tap.of(mm.EncryptedMatrix)) / 3
     assert len(set(domains)) == 13  # one for each product, the same for all
-    assert set(domains) == {digest_of(second, digest) for second in halves for digest in sent} & set(domains)
+    assert set(domains) == {digest_of(second, *one) for second, one in zip(halves, read, strict=True)}
     assert not set(domains) & set(halves)

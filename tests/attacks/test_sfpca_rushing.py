@@ -1,5 +1,10 @@
-"""What parties may do with masked shares that travel ahead: a carrier that sends its own last, and providers
-that send the coordinator and the carrier different ones."""
+"""What a provider may do that waits: for others' masked shares, or for their accounts, before its own leaves.
+
+A provider that knows the total before it must send its own masked share multiplies by numbers that outgrow
+masks, reads bits of the left side from the total, and takes them off its share. So nobody is sent others'
+masked shares, and their fingerprints are blinded until the total is out. Here both is taken away as well, and
+then the attacks succeed. And what a coordinator may do with totals.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.attacks.test_sfpca_ahead import Sent, run
 from tests.attacks.test_sfpca_coordinator import plus_one
 from tests.support.lying import lying
 from tests.support.sfpca_runs import encrypted
 
+from atoll.codec import Decoder, Message
 from atoll.crypto import products as go
 from atoll.errors import AtollError, MessageError
 from atoll.network import Compared
+from atoll.secret_matrices import blinds, courses, roles
 from atoll.secret_matrices import messages as mm
-from atoll.secret_matrices import roles
 from atoll.secret_matrices.machine import Job
 
 ROWS, TIMES, FRACTION = 3, 5, 30
@@ -67,7 +74,8 @@ class Rushing(roles.Provider):
     the noise of its encryption first, then the number.
     """
 
-    last: bool = True
+    copies: bool = True
+    """Whether everybody sends it its masked share as well, as no provider does."""
     known: tuple[int, ...] = (0,) * ROWS
     low = 0
 
@@ -89,29 +97,35 @@ class Rushing(roles.Provider):
             y.cache["right", course.ring.name, course.widths.layouts[0]] = right
         await super()._send_second(course)
 
+    async def _send(self, message: Any) -> None:
+        await super()._send(message)
+        if Rushing.copies and isinstance(message, mm.MaskedShare) and self.me != "p0/provider":
+            await self.net.send(self.providers[0], message)
+
     async def _refreshed(self, course: Any, halves: Any) -> Any:
-        if self.me != "p0/provider" or not Rushing.last:
+        if self.me != "p0/provider" or not Rushing.copies:
             return await super()._refreshed(course, halves)
         held: list[Any] = []
-        send = self._send
 
         async def hold(message: Any) -> None:
             held.append(message)
 
         self._send = hold  # type: ignore[method-assign]
         share = await super()._refreshed(course, halves)
-        self._send = send  # type: ignore[method-assign]
-        for member in self.providers[1:]:
-            message = await self.net.receive(mm.CarriedShare, member)
-            self._copied[member, message.step] = message.body
-        course.masked = self._without(course, held[0].body)
-        await self._send(mm.MaskedShare(course.step, course.masked))
+        del self._send
+        others = [(await self.net.receive(mm.MaskedShare, member)).body for member in self.providers[1:]]
+        masked = self._without(course, held[0].body, others)
+        await self._send(structs.replace(held[0], body=masked))
+        course.given = None
+        await self._give_total(course, masked)
         return share
 
-    def _without(self, course: Any, own: Any) -> memoryview:
+    def _without(self, course: Any, own: Any, others: list[Any]) -> memoryview:
         """Its masked share, less what it reads from the total."""
         ring, q, shift = course.ring, prod(course.ring.moduli), course.widths.shifts[0]
-        total = unpacked(ring, go.add_residues(ring, ROWS, [own, *self._copied.values()]), ROWS)
+        total = [
+            sum(one) % q for one in zip(*(unpacked(ring, body, ROWS) for body in [own, *others]), strict=True)
+        ]
         mine, known, (top, by) = unpacked(ring, own, ROWS), list(self.known), self._window(course)
         for row in range(ROWS):
             rest, width = (total[row] - known[row] * by) % q, top - self.low
@@ -126,9 +140,9 @@ class Rushing(roles.Provider):
     read = 0
 
 
-def rushed(monkeypatch: pytest.MonkeyPatch, *, last: bool) -> Any:
+def rushed(monkeypatch: pytest.MonkeyPatch, *, copies: bool) -> Any:
     monkeypatch.setattr(Rushing, "read", 0)
-    monkeypatch.setattr(Rushing, "last", last)
+    monkeypatch.setattr(Rushing, "copies", copies)
     monkeypatch.setattr(roles, "Provider", Rushing)
     tap = Sent()
     try:
@@ -137,11 +151,11 @@ def rushed(monkeypatch: pytest.MonkeyPatch, *, last: bool) -> Any:
         return error, tap
 
 
-def test_a_carrier_that_sends_its_share_last_reads_the_left_side_unnoticed(
+def test_a_provider_that_is_sent_masked_shares_first_would_read_the_left_side_unnoticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not prevented (docs/explanation/threat-models.md): it has the total before it gives its own share."""
-    found, _ = rushed(monkeypatch, last=True)
+    """Why no provider is: this is a form of the machine that is not used."""
+    found, _ = rushed(monkeypatch, copies=True)
     assert not isinstance(found, AtollError), found
     secret = np.array(SECRET).sum(axis=1)
     assert Rushing.read == secret[0]
@@ -149,13 +163,106 @@ def test_a_carrier_that_sends_its_share_last_reads_the_left_side_unnoticed(
     np.testing.assert_allclose(found["p1/provider"], exact, atol=2.0**-18)
 
 
-def test_a_carrier_that_has_given_its_share_is_found_out_by_the_width(
+def test_a_provider_that_must_give_its_share_first_is_found_out_by_the_width(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    error, tap = rushed(monkeypatch, last=False)
+    error, tap = rushed(monkeypatch, copies=False)
     assert isinstance(error, AtollError)
     assert "wider than its masks" in str(error)
     assert not tap.of(mm.ReleasedShare)
+    assert len({m.step for m in tap.of(mm.MaskedShare)}) == 1
+
+
+@pytest.mark.parametrize("member", ["p0", "p1", "p2"])
+def test_every_member_checks_the_width_itself(member: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all others, and the coordinator, would go on."""
+    clear = courses.go.clear_total
+    checking = roles.Provider._total
+
+    async def alone(self: Any, course: Any) -> Any:
+        if self.me.startswith(member):
+            return await checking(self, course)
+        step = course.step
+        while step not in self._totals:
+            message = await self.net.receive(mm.MaskedTotal, self.coordinator)
+            self._totals[message.step] = message
+        came, widths = self._totals[step], course.widths
+        if not isinstance(came, courses.Total):
+            residues = self._accounts.fingerprint(widths.ring, came.body, course.entries)
+            zeros = np.zeros((ROWS, 1, widths.clearing.share_words), np.uint64)
+            blind = blinds.residues(widths.ring, came.blind)
+            digest = courses.digest_of(courses.digest_of(came.body), came.blind)
+            self._totals[step] = courses.Total(residues, blind, digest, zeros)
+        return self._totals[step]
+
+    monkeypatch.setattr(roles.Provider, "_total", alone)
+    zeros = np.zeros((ROWS, 1, 8), np.uint64)
+    monkeypatch.setattr(go.ProductSum, "clear", lambda _, c: zeros[:, :, : c.share_words])
+    assert clear is go.clear_total
+    error, tap = rushed(monkeypatch, copies=False)
+    assert isinstance(error, AtollError)
+    assert "wider than its masks" in str(error)
+    assert not [m for _, sender, m in tap.seen if isinstance(m, mm.ReleasedShare) and sender.party == member]
+
+
+async def one_product(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
+    """A number times a number: accounts of nothing else follow, before it is released."""
+    values = {"p0/provider": 5, "p1/provider": -3, "p2/provider": 8}
+    own = [[values[machine.me]]] if machine.me in values else None
+    x, y = (machine.private(None, own, (1, 1), 0, 6) for _ in range(2))
+    made = await machine.product((x, y), fraction=0, bits=12, name="one", ahead=True)
+    return await machine.released(made, receivers)
+
+
+def heard_shares(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of all providers but the last: whether that one computes their masked shares from their accounts."""
+    checks: list[Any] = []
+    set_up = roles.Provider.set_up
+
+    async def known(self: Any, *rest: Any) -> None:
+        await set_up(self, *rest)
+        checks.append(self.checks)
+
+    monkeypatch.setattr(roles.Provider, "set_up", known)
+    tap = Sent()
+    tap.decoder = Decoder[Message]((*mm.MESSAGES, Compared))
+    encrypted(one_product, [np.eye(3)] * 3, observer=tap)
+    found = []
+    for name in ("p0", "p1"):
+        share = next(m for _, a, m in tap.seen if isinstance(m, mm.MaskedShare) and a.party == name)
+        note = [m for _, a, m in tap.seen if isinstance(m, Compared) and a.party == name][-1].note
+        limbs = next(
+            ring
+            for ring in (*go.family("wide"), *go.family("deep"))
+            if ring.residues_size(1) == len(share.body)
+        )
+        one = packed(limbs, [1])
+        # The map is known to all providers, and so is the weight: one entry is divided out.
+        unit, weight = checks[0].fingerprint(limbs, one, 1), [0] * 99
+        checks[0]._add(weight, "total", share.step, [1] * len(unit), 1)
+        given = [int.from_bytes(note[32 + 7 * i : 39 + 7 * i], "little") for i in range(len(unit))]
+        moduli = [q for q in limbs.moduli for _ in range(go.limits().points)]
+        heard = [g * pow(u * w, -1, q) % q for g, u, w, q in zip(given, unit, weight, moduli, strict=False)]
+        real = [unpacked(limbs, share.body, 1)[0] % q for q in moduli]
+        found.append(heard == real)
+    return found
+
+
+def test_accounts_tell_nothing_of_masked_shares_before_the_total_is_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever heard them would know the total before its own share leaves; of one entry, to its last bit."""
+    assert heard_shares(monkeypatch) == [False, False]
+
+
+def test_without_blinds_accounts_would_tell_masked_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blinds, "drawn", lambda ring, _seed, _domain: bytes(blinds.blind_bytes(ring)))
+    assert heard_shares(monkeypatch) == [True, True]
+
+
+def size_of(body: Any, ring: go.Ring) -> int:
+    """The entries of a message of few."""
+    return next(count for count in range(1, 99) if ring.residues_size(count) == len(body))
 
 
 def fitting(body: Any, ring: go.Ring, count: int) -> Any:
@@ -174,21 +281,22 @@ def short(body: Any, _ring: go.Ring, _count: int) -> Any:
     return memoryview(bytes(body)[:-1])
 
 
+@pytest.mark.parametrize("step", [2, 4])
 @pytest.mark.parametrize(
     ("lie", "words"),
-    [(fitting, "not that of the providers' parts"), (wide, "wider than its masks"), (short, "bytes, not")],
+    [(fitting, "not that of the providers' parts"), (wide, "wider than its masks"), (short, "bytes")],
 )
-def test_another_copy_for_the_carrier_ends_the_run(
-    lie: Any, words: str, monkeypatch: pytest.MonkeyPatch
+def test_another_masked_share_than_was_booked_ends_the_run(
+    lie: Any, words: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a decryption share of anything that was computed from either."""
+    """Before a decryption share of anything that was computed from it."""
     ring, told = go.family("deep")[-1], list[int]()
 
-    def another(_sender: Any, _receiver: Any, message: Any) -> Any:
-        if not isinstance(message, mm.CarriedShare) or told:
+    def another(sender: Any, _receiver: Any, message: Any) -> Any:
+        if not isinstance(message, mm.MaskedShare) or sender.party != "p1" or message.step < step or told:
             return message
         told.append(message.step)
-        return mm.CarriedShare(message.step, lie(message.body, ring, ROWS))
+        return structs.replace(message, body=lie(message.body, ring, size_of(message.body, ring)))
 
     lying(monkeypatch, another)
     error, tap = run(monkeypatch)
@@ -196,6 +304,61 @@ def test_another_copy_for_the_carrier_ends_the_run(
     assert words in str(error)
     assert max(m.step for m in tap.of(mm.MaskedShare)) == told[0]
     assert not tap.of(mm.ReleasedShare)
+
+
+def shifted(message: mm.MaskedTotal) -> mm.MaskedTotal:
+    """Another total, as wide."""
+    ring = go.family("deep")[-1]
+    return structs.replace(message, body=fitting(message.body, ring, size_of(message.body, ring)))
+
+
+def blinded(message: mm.MaskedTotal) -> mm.MaskedTotal:
+    """Another sum of blinds."""
+    blind = bytearray(message.blind)
+    blind[0] ^= 1
+    return structs.replace(message, blind=bytes(blind))
+
+
+def both(message: mm.MaskedTotal) -> mm.MaskedTotal:
+    """Another total, and another sum."""
+    return blinded(shifted(message))
+
+
+@pytest.mark.parametrize("lie", [shifted, blinded, both])
+@pytest.mark.parametrize("victims", [("p0", "p1", "p2"), ("p0",), ("p2",)])
+def test_a_coordinator_that_sends_another_total_is_found_out(
+    lie: Any, victims: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To all or to one: the provider that is sent it gives no decryption share any more."""
+    told: list[int] = []
+
+    def another(_sender: Any, receiver: Any, message: Any) -> Any:
+        if not isinstance(message, mm.MaskedTotal) or message.step < 10 or receiver.party not in victims:
+            return message
+        told.append(message.step)
+        return lie(message) if message.step == told[0] else message
+
+    lying(monkeypatch, another)
+    error, tap = run(monkeypatch)
+    assert isinstance(error, MessageError)
+    assert "hub/coordinator sent p" in str(error)
+    assert "not that of the providers' parts" in str(error)
+    after = {a.party for _, a, m in tap.seen if isinstance(m, mm.MaskedShare) and m.step > told[0]}
+    assert not after & set(victims)
+    assert not tap.of(mm.ReleasedShare)
+
+
+@pytest.mark.parametrize("blind", [b"", b"\xff" * 112])
+def test_a_blind_that_is_none_ends_the_run(blind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def another(sender: Any, _receiver: Any, message: Any) -> Any:
+        if not isinstance(message, mm.MaskedShare) or sender.party != "p1":
+            return message
+        return structs.replace(message, blind=blind)
+
+    lying(monkeypatch, another)
+    error, _ = run(monkeypatch)
+    assert isinstance(error, MessageError)
+    assert "a blind has" in str(error)
 
 
 class Vouching(roles.Provider):
@@ -273,26 +436,34 @@ async def of_two_then_all(machine: Any, inputs: Any, receivers: frozenset[str]) 
     return await machine.released(machine.hstack([right, left, *beside]), receivers)
 
 
-@pytest.mark.parametrize("name", ["", "right", "ahead"])
+@pytest.mark.parametrize("name", ["", "of two", "right", "ahead", "not ahead"])
 def test_what_another_group_carries_is_checked_as_well(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where products that go ahead and others share a round, and a left side."""
     steps: list[int] = []
+    made = roles.Coordinator._add_shares
 
-    class More(roles.Coordinator):
-        async def _added_seconds(self, course: Any) -> Any:
-            if course.job.name == name:
-                steps.append(course.step)
-                y = course.job.terms[0][1]
-                y.cache.clear()
-                np.asarray(y.share)[...] = go.from_ints(go.to_ints(y.share) + 1, y.share.shape[2])
-            return await super()._added_seconds(course)
+    async def noted(self: Any, course: Any, total: Any) -> bytes:
+        steps.extend([course.step] if course.job.name == name else [])
+        return await made(self, course, total)
 
-    monkeypatch.setattr(roles, "Coordinator", More)
+    def another(_sender: Any, _receiver: Any, message: Any) -> Any:
+        if not isinstance(message, mm.MaskedTotal) or message.step not in steps:
+            return message
+        ring = next(one for one in go.family("deep") if one.residues_size(1) == len(message.body))
+        body = packed(ring, [unpacked(ring, message.body, 1)[0] + 2**99])
+        return structs.replace(message, body=memoryview(body))
+
+    monkeypatch.setattr(roles.Coordinator, "_add_shares", noted)
+    lying(monkeypatch, another)
     tap = Sent()
     if not name:
         found = encrypted(of_two_then_all, [np.eye(3)] * 4, observer=tap)[0]
         np.testing.assert_allclose(found["p3/provider"], [[30, 30, 180, 900]], atol=2.0**-20)
         return
-    with pytest.raises(MessageError, match="not that of the providers' parts"):
+    with pytest.raises(AtollError, match=r"not that of the providers' parts"):
         encrypted(of_two_then_all, [np.eye(3)] * 4, observer=tap)
-    assert all(m.step < steps[0] for m in [*tap.of(mm.MaskedShare), *tap.of(mm.CarriedShare)])
+    members = {"p1", "p2"} if name == "of two" else {"p0", "p1", "p2"}
+    # Nobody who was sent that total goes on; who has no part in it has nothing to release.
+    last = max(m.step for m in tap.of(mm.MaskedShare))
+    assert last == steps[0] + (name == "ahead")
+    assert not {a.party for _, a, m in tap.seen if isinstance(m, mm.ReleasedShare)} & members

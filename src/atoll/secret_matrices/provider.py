@@ -220,7 +220,7 @@ class Provider(RoleMachine):
     async def _keep_carried(self, course: Course) -> None:
         if course.carried is not None:
             await course.carried.value()
-        del self._totals[course.step]
+        self._totals[course.step] = None  # a second one is refused
 
     # ---- products ----
 

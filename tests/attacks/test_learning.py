@@ -228,7 +228,7 @@ def test_a_message_that_cannot_be_is_refused(protocol: str, change: Change, wron
 def test_more_points_than_the_study_allows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    async def endless(net: Network, study: Any, task: Any, sums: Any) -> None:
+    async def endless(net: Network, study: Any, record: Any, task: Any, sums: Any) -> None:
         for step in range(1000):
             await net.broadcast(study.who("provider"), Point(step, task.start()))
             asked.append(step)

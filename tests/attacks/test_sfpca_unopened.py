@@ -32,7 +32,6 @@ HIDDEN = {
     *(
         mm.SecondPart,
         mm.MaskedShare,
-        mm.CarriedShare,
         mm.MaskedTotal,
         mm.SeedPart,
         mm.SessionSeed,

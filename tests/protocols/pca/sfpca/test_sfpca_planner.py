@@ -279,7 +279,7 @@ def test_an_opened_sketch_takes_three_fifths_of_the_rounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "islands", "rounds"), [("strict", 2, 167), ("strict", 3, 167), ("opened-sketch", 3, 79)]
+    ("recipe", "islands", "rounds"), [("strict", 2, 166), ("strict", 3, 166), ("opened-sketch", 3, 78)]
 )
 def test_rounds_of_a_run_of_sixty_columns_are_exact(recipe: str, islands: int, rounds: int) -> None:
     """Carriers wait for their masked totals; a planner that forgot it, or waited twice, would be off here."""
@@ -294,7 +294,7 @@ def test_rounds_of_a_run_of_sixty_columns_are_exact(recipe: str, islands: int, r
     assert forecast(study, given(example))[0].rounds == transcript.rounds == rounds
 
 
-@pytest.mark.parametrize(("stated", "rounds"), [({}, 100), ({"least_deviation": 0.05}, 70)])
+@pytest.mark.parametrize(("stated", "rounds"), [({}, 101), ({"least_deviation": 0.05}, 71)])
 def test_what_a_study_states_of_its_columns_saves_rounds(stated: dict[str, Any], rounds: int) -> None:
     bounds = [[0.0, float(i)] for i in range(1, 12)]
     study, each = six_islands(4898, n_components=11, standardize=True, bounds=bounds, **stated)

@@ -125,7 +125,7 @@ async def unopened(machine: Machine, inputs: Inputs, k: int, effort: Effort) -> 
 async def _whole(machine: Machine, inputs: Inputs) -> Shared:
     """The covariance over the most that its trace can be."""
     check_moments(inputs.moments, DATA_FRACTION)
-    S, unit = await scatter(machine, inputs)
+    S, unit = await scatter(machine, inputs, shown=True)
     return machine.combine([(unit / (inputs.most_variance * (1 + 2.0**-20)), S)], fraction=FRACTION, bits=1)
 
 

@@ -348,6 +348,36 @@ def test_a_coordinator_that_sends_another_total_is_found_out(
     assert not tap.of(mm.ReleasedShare)
 
 
+async def opened_product(machine: Any, inputs: Any, receivers: frozenset[str]) -> Any:
+    """A product that goes ahead, of which the result is opened at once."""
+    own = None if inputs.moments is None else np.ones((ROWS, 1), np.int64)
+    x, y = (machine.private(None, own, (ROWS, 1), 0, 2) for _ in range(2))
+    made = await machine.product((x, y), fraction=0, bits=4, name="one", entrywise=True, ahead=True)
+    return await machine.opened(made, smudge_bits=0)
+
+
+@pytest.mark.parametrize("victim", ["p0", "p1", "p2"])
+def test_a_total_is_compared_before_an_opening(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def another(_sender: Any, receiver: Any, message: Any) -> Any:
+        if not isinstance(message, mm.MaskedTotal) or receiver.party != victim:
+            return message
+        ring = next(
+            one
+            for one in (*go.family("wide"), *go.family("deep"))
+            if one.residues_size(ROWS) == len(message.body)
+        )
+        body = packed(ring, [value + 2**90 for value in unpacked(ring, message.body, ROWS)])
+        return structs.replace(message, body=body)
+
+    tap = Sent()
+    opened = encrypted(opened_product, [np.eye(3)] * 3)[0]["p0/provider"]
+    np.testing.assert_allclose(opened, 9, atol=3)
+    lying(monkeypatch, another)
+    with pytest.raises(MessageError, match="not that of the providers' parts"):
+        encrypted(opened_product, [np.eye(3)] * 3, observer=tap)
+    assert victim not in {a.party for _, a, m in tap.seen if isinstance(m, mm.OpenedShare)}
+
+
 @pytest.mark.parametrize("blind", [b"", b"\xff" * 112])
 def test_a_blind_that_is_none_ends_the_run(blind: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     def another(sender: Any, _receiver: Any, message: Any) -> Any:

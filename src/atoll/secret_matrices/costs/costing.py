@@ -6,6 +6,7 @@ Named after the real steps (:mod:`party`, :mod:`local`, :mod:`openings`), one me
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,25 @@ import numpy.typing as npt
 from atoll.crypto.products import Layout, Ring, streamed_right
 from atoll.secret_matrices.costs.rates import Rates, RingRates
 from atoll.secret_matrices.costs.timing import Effort
+from atoll.secret_matrices.machine import Group
 from atoll.secret_matrices.widths import Widths
 
 _OBJECT_BYTES = 48
 """A Python integer of some words, with its place in an array."""
 _NARROW_BITS = 62
 _EXACT_ROWS = 4096
+
+
+class Total(NamedTuple):
+    """A masked total on its way."""
+
+    group: Group
+    carrier: str
+    shown: bool
+    """Whether all members are sent it."""
+    depth: int
+    """Of its message."""
+    size: int
 
 
 class Memory:

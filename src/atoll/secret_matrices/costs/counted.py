@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from atoll.crypto import products as go
 from atoll.crypto.shamir import SHARE_BYTES
 from atoll.secret_matrices.blinds import blind_bytes
 from atoll.secret_matrices.checks import Circle, note_bytes
-from atoll.secret_matrices.costs.costing import Allocation, Costing
+from atoll.secret_matrices.costs.costing import Allocation, Costing, Total
 from atoll.secret_matrices.costs.rates import shipped
 from atoll.secret_matrices.costs.timing import Effort
 from atoll.secret_matrices.courses import Left, goes_ahead, lefts, to_encrypt
@@ -39,18 +39,6 @@ _SEED = 32
 COORDINATOR = "coordinator"
 
 T = TypeVar("T")
-
-
-class Total(NamedTuple):
-    """A masked total on its way."""
-
-    group: Group
-    carrier: str
-    shown: bool
-    """Whether all members are sent it."""
-    depth: int
-    """Of its message."""
-    size: int
 
 
 class Counted(Machine):

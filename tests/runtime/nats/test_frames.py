@@ -54,3 +54,17 @@ def test_a_message_is_told_in_one_way(tmp_path: Path) -> None:
     for changed in ({"total": whole.total - 1}, {"depth": 2}):
         with pytest.raises(MessageError, match="parts of one message do not fit together"):
             into.take(whole._replace(part=1, **changed), long[: whole.length], target.journal)
+
+
+@pytest.mark.parametrize("field", ["sent", "seen", "got", "has", "acked"])
+def test_a_status_has_a_count_for_every_lane_and_no_more(field: str, tmp_path: Path) -> None:
+    """One too few would end the link by an error of its own, and with it the run for everybody."""
+    target = Target(tmp_path)
+    peer = target.peer
+    mine, its = len(peer.into), len(peer.out)
+    good = {"sent": mine, "seen": its, "got": its, "has": its, "acked": mine}
+    said = {name: (0,) * count for name, count in good.items()}
+    assert peer.fits(wire.Status(1, **said))
+    for counts in ((), said[field][:-1], (*said[field], 0)):
+        if counts != said[field]:
+            assert not peer.fits(wire.Status(1, **{**said, field: counts}))

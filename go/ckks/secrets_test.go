@@ -486,3 +486,14 @@ func TestWhatASecretWasComputedInIsWiped(t *testing.T) {
 		}
 	}
 }
+
+// Below the level of a refresh the moduli do not hold a mask: what it hides would wrap, and show.
+func TestPartsAreAtLevelsThatHoldTheirMasks(t *testing.T) {
+	for _, kind := range []Kind{KindRefresh, KindShare} {
+		for level, good := range map[int]bool{0: false, 1: false, 2: true, 9: true, 10: false} {
+			if _, err := Size(testSet, kind, level, 0, true); (err == nil) != good {
+				t.Errorf("a %v at level %d: %v", kind, level, err)
+			}
+		}
+	}
+}

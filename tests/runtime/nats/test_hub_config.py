@@ -257,9 +257,9 @@ def test_an_invitation_lets_one_in_once(hub: HubFolder) -> None:
     assert agent._admit(made.name, presented(NORTH, made.name)) == NORTH.public.fingerprint
     with pytest.raises(AtollError, match="was used, withdrawn or has expired"):
         agent._admit(made.name, presented(SOUTH, made.name))
+    other = presented(NORTH, made.name, Login.of(SOUTH).public)
     with pytest.raises(AtollError, match="was used, withdrawn or has expired"):
-        other = Login.of(SOUTH).public
-        agent._admit(made.name, presented(NORTH, made.name, other))
+        agent._admit(made.name, other)
     assert hub.members() == members
 
 

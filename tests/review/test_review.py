@@ -165,20 +165,6 @@ def test_an_exact_study_is_said_to_be_booked_where_the_data_set_is_named(tmp_pat
         assert refused == "p1 will refuse: data set 'icu': its owner allows no exact release of it"
 
 
-def test_where_no_epsilon_holds_none_is_told(tmp_path: Path) -> None:
-    """At delta 0, which is the budget's, Gaussian noise has no epsilon: an infinite one is no number."""
-    path = tmp_path / "ledger.db"
-    with Ledger.create(path) as ledger:
-        ledger.set_budget("icu", 50.0)
-    reviewed = review_privacy(dpdpca().study, Local(identities={"island-0": "icu"}, ledger=str(path)))
-    assert reviewed is not None
-    (account,) = reviewed.accounts
-    assert (account.budget, account.delta) == (50.0, 0.0)
-    assert (account.epsilon_before, account.epsilon_after) == (0.0, None)
-    assert not account.covered
-    assert account.refusal is not None
-
-
 def test_a_pure_study_from_a_data_set_without_a_budget_is_told_at_delta_0(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "ledger.db").close()
     local = Local(identities={"island-0": "icu"}, ledger=str(tmp_path / "ledger.db"))

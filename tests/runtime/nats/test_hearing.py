@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +11,11 @@ import pytest
 from tests.runtime.nats.test_receipts import STARTS
 from tests.support.fuzzing import Target
 
-from atoll.errors import MessageError, PartyLeft
+from atoll.errors import DataError, MessageError, PartyLeft
 from atoll.protocols.own import Own
 from atoll.runtime import entries
 from atoll.runtime.journal import Journal
-from atoll.runtime.nats import hearing, wire
+from atoll.runtime.nats import hearing, link, wire
 from atoll.runtime.nats.keys import RunKeys
 from atoll.runtime.nats.party import header_of
 from atoll.runtime.nats.state import RunState
@@ -165,3 +166,67 @@ def test_a_later_start_counts_once_it_may_go_on(said: dict[str, Any], counts: bo
     frame = told(target, wire.NEWS, by=started_again(target), sent=sent, **({"number": 2} | said))
     target.feed(frame)
     assert (target.peer.boot != target.boot) == counts
+
+
+# ---- who may leave, and who hears of it when ----
+
+
+@pytest.mark.parametrize(
+    ("place", "gone", "may"),
+    [
+        (1, set(), True),
+        (2, set(), True),
+        (1, {2}, False),  # one may leave, and one has
+        (2, {2}, True),  # it has left already
+        (3, set(), False),  # who judges is one of those that are needed
+        (4, set(), False),  # no contributor: nobody else can do its part
+    ],
+)
+def test_no_more_leave_than_the_protocol_can_do_without(place: int, gone: set[int], may: bool) -> None:
+    judge = SimpleNamespace(party=3, contributors={1, 2, 3}, may_leave=1)
+    here: Any = SimpleNamespace(_judge=judge, state=SimpleNamespace(gone=gone))
+    assert link.Link._may_go(here, SimpleNamespace(place=place)) is may  # type: ignore[arg-type]
+    here._judge = None
+    assert not link.Link._may_go(here, SimpleNamespace(place=place))  # type: ignore[arg-type]
+
+
+def test_a_departure_is_on_disk_before_anybody_is_told() -> None:
+    """Who judges and is killed in between must not judge otherwise when it comes back."""
+    course: list[str] = []
+
+    async def beside(work: Any) -> None:
+        work()
+
+    here: Any = SimpleNamespace(
+        _leave=lambda place: course.append(f"gone {place}"),
+        _beside=beside,
+        journal=SimpleNamespace(sync=lambda: course.append("on disk")),
+        state=SimpleNamespace(gone={7, 2}, peers={1: "one", 2: "two"}),
+        _post=lambda peer, _: course.append(f"told {peer}"),
+    )
+    asyncio.run(link.Link._declare(here, SimpleNamespace(place=7)))  # type: ignore[arg-type]
+    assert course == ["gone 7", "on disk", "told one", "told two"]
+    assert here._declared == (2, 7)
+
+
+def test_an_error_is_on_disk_before_anybody_is_told_and_its_text_is_not() -> None:
+    course: list[Any] = []
+
+    async def beside(work: Any) -> None:
+        work()
+
+    async def flush() -> None:
+        course.append("left")
+
+    here: Any = SimpleNamespace(
+        _beside=beside,
+        journal=SimpleNamespace(append=course.append, sync=lambda: course.append("on disk")),
+        state=SimpleNamespace(peers={1: "one"}),
+        _post=lambda *said: course.append(said),
+        flush=flush,
+    )
+    for error, kind in ((DataError("row 7 of ann.csv"), "DataError"), (ValueError("42"), "RoleFailed")):
+        course.clear()
+        asyncio.run(link.Link.abort(here, error, 3))
+        told = ("one", wire.ABORT, b"", kind, 3)
+        assert course == [entries.Aborted(kind, 3), "on disk", told, "left"]

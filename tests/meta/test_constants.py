@@ -18,9 +18,8 @@ from typing import Any
 SOURCE = Path(__file__).parents[2] / "src" / "atoll"
 KEPT = Path(__file__).with_name("constants.json")
 WHERE = (
-    *("codec.py", "crypto", "fixedpoint.py", "network.py", "privacy", "protocols/agreement.py"),
-    *("protocols/base.py", "protocols/checked.py", "protocols/pca/sfpca", "randomness.py"),
-    *("runtime/journal.py", "runtime/nats", "secret_matrices", "secret_numbers", "secure_sums", "study"),
+    *("codec.py", "crypto", "data", "fixedpoint.py", "network.py", "privacy", "protocols", "randomness.py"),
+    *("review", "runtime", "secret_matrices", "secret_numbers", "secure_sums", "study"),
 )
 BUT = ("privacy/lab", "protocols/pca/sfpca/paper", "secret_matrices/costs")
 """What is measured, simulated or published is described elsewhere."""
@@ -68,6 +67,22 @@ def _of(path: Path) -> Iterator[tuple[str, str]]:
             value = _value(written)
             if value is not None and not isinstance(ast.literal_eval(value), str):
                 yield f"{kind.name}.{name}", value
+            elif isinstance(written, ast.Constant) and isinstance(written.value, bool):
+                yield f"{kind.name}.{name}", repr(written.value)
+    yield from _defaults(tree.body, "")
+
+
+def _defaults(body: list[ast.stmt], of: str) -> Iterator[tuple[str, str]]:
+    """What a call does where nobody says otherwise: numbers, and yes or no."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _defaults(node.body, f"{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = node.args
+            late = zip(given.args[len(given.args) - len(given.defaults) :], given.defaults, strict=True)
+            for one, written in (*late, *zip(given.kwonlyargs, given.kw_defaults, strict=True)):
+                if isinstance(written, ast.Constant) and isinstance(written.value, int | float):
+                    yield f"{of}{node.name}({one.arg})", repr(written.value)
 
 
 def constants() -> dict[str, str]:

@@ -35,9 +35,12 @@ async def program(m: Slots, own: Any) -> Any:
     return await m.opened(back, [LENGTH] * 2, frozenset({provider(0)}))
 
 
-@pytest.mark.parametrize("verify", [False, True])
-def test_no_seed_of_the_machine_serves_twice(verify: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(providers, "AT_ONCE", 1)  # every row is a batch of its own
+@pytest.mark.parametrize(("verify", "at_once"), [(False, 1), (False, 8), (True, 8)])
+def test_no_seed_of_the_machine_serves_twice(
+    verify: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two rows, in a batch each and in one together."""
+    monkeypatch.setattr(providers, "AT_ONCE", at_once)
     with streams() as stretched:
         encrypted(program, tables(), verify=verify)
     assert stretched.twice <= PUBLIC.keys()

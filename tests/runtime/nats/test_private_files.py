@@ -3,6 +3,8 @@ shared machine could else read approvals, journals and keys, or put others in th
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import stat
 from collections.abc import Iterator
@@ -24,6 +26,7 @@ from atoll.runtime.nats.requests import Request
 from atoll.runtime.nats.runs import End, RunFolder
 from atoll.runtime.nats.site import DataSet, HubAddress, Site
 from atoll.runtime.nats.starts import propose
+from atoll.runtime.nats.worker import log_to
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +105,24 @@ def test_of_a_given_certificate(tmp_path: Path) -> None:
     hub = hubs.make(tmp_path / "hub", settings)
     assert hub.path("server.key").read_bytes() == own.key
     assert open_to_others(hub.folder) == {}
+
+
+def test_of_a_log_which_names_errors_and_quotes_nothing_of_them(tmp_path: Path) -> None:
+    """A traceback may hold a row of the table in the words of its error."""
+    logger = logging.getLogger("atoll")
+    before = logger.level
+    handler = log_to(tmp_path / "worker.log")
+    try:
+        raise ValueError("age 91 of ann")
+    except ValueError as error:
+        logging.getLogger("atoll.worker").error("unexpected", exc_info=error)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+    assert stat.S_IMODE((tmp_path / "worker.log").stat().st_mode) == 0o600
+    (line,) = (tmp_path / "worker.log").read_text().splitlines()
+    told = json.loads(line)
+    assert (told["says"], told["error"], told["level"]) == ("unexpected", "ValueError", "error")
+    assert set(told) == {"at", "level", "from", "says", "process", "error"}
+    assert "ann" not in line

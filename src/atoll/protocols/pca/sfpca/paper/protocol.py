@@ -37,6 +37,7 @@ from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape
 from atoll.protocols.pca.sfpca.paper.counts import operations
 from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
+from atoll.protocols.pca.sfpca.paper.forecast import forecast
 from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Agreed, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import (
@@ -48,6 +49,7 @@ from atoll.protocols.pca.sfpca.paper.parameters import (
     decide,
     may_leave,
 )
+from atoll.protocols.pca.sfpca.paper.planner import expect, unforeseen
 from atoll.protocols.pca.sfpca.paper.releases import Facts, known_of, opened_by_all, received
 from atoll.protocols.pca.sfpca.paper.shared import OnShares, parties_of
 from atoll.protocols.pca.sfpca.paper.sketch import public_seed, sketch_of, spreading
@@ -299,6 +301,9 @@ PROTOCOL = Protocol(
     check=check,
     determines=determines,
     may_leave=may_leave,
+    expect=expect,
+    forecast=forecast,
+    unforeseen=unforeseen,
     operations=operations,
     prepare=prepared_by(COORDINATOR, CONSUMER),
 )

@@ -14,7 +14,13 @@ from atoll.protocols.base import Outputs
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.messages import Names
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Found, Own, Plan, given, pieces_of, projected
-from atoll.protocols.pca.sfpca.paper.certificate import bound_of, examined, refuse_above, total_variance
+from atoll.protocols.pca.sfpca.paper.certificate import (
+    Checked,
+    bound_of,
+    examined,
+    refuse_above,
+    total_variance,
+)
 from atoll.protocols.pca.sfpca.paper.messages import VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR
@@ -90,19 +96,23 @@ async def opened_by_all(
     refuse_above(p.paper.tolerance, released.tau)
     rows = {}
     for name, lengths, receivers in steps:
-        if name == "variances":
-            rows[name] = [await _packed_variances(m, plan, checked.variances, found.mean, own)]
-        else:
-            offsets = dots(m, checked.W, found.mean, plan.shape.columns)
-            rows[name] = [*checked.W, packed(m, offsets)]
+        rows[name] = await rows_of(name, m, plan, found, checked, own)
         if p.threshold is None:
             released = taken(released, name, await m.opened(rows[name], lengths, receivers))
     if p.threshold is not None:
         released = await _dealt(m, steps, rows, released, p.threshold)
     known = known_of(study, released, facts)
     if score_owners(study):
-        known |= await _scores(m, plan, found, checked.W, own, facts, me)
+        scores = await scored(m, plan, found, checked.W, own)
+        known |= {"scores": {me.party: scores * facts.names.offset_unit}} if scores is not None else {}
     return known
+
+
+async def rows_of(name: str, m: Slots, plan: Plan, found: Found, checked: Checked, own: Own | None) -> Matrix:
+    """The encrypted rows of an output of :func:`openings`."""
+    if name == "variances":
+        return [await _packed_variances(m, plan, checked.variances, found.mean, own)]
+    return [*checked.W, packed(m, dots(m, checked.W, found.mean, plan.shape.columns))]
 
 
 async def _dealt(
@@ -110,18 +120,18 @@ async def _dealt(
 ) -> Released:
     """The outputs dealt among the providers, of whom a threshold is enough from then on (the paper's D.4)."""
     outputs = [
-        Output(part, length) for name, lengths, _ in steps for part, length in _matrices(rows[name], lengths)
+        Output(part, length) for name, lengths, _ in steps for part, length in matrices(rows[name], lengths)
     ]
     if not outputs:
         return released
     held = iter(await deal(m, outputs, threshold))
     for name, lengths, receivers in steps:
-        found = [await release(m, next(held), receivers) for _ in _matrices(rows[name], lengths)]
+        found = [await release(m, next(held), receivers) for _ in matrices(rows[name], lengths)]
         released = taken(released, name, _values(found))
     return released
 
 
-def _matrices(rows: Matrix, lengths: Sequence[int]) -> list[tuple[Matrix, int]]:
+def matrices(rows: Matrix, lengths: Sequence[int]) -> list[tuple[Matrix, int]]:
     """An output's rows, those of one length together: components, and their offsets."""
     found: list[tuple[Matrix, int]] = []
     if len(rows) > 1:
@@ -151,9 +161,7 @@ async def _packed_variances(m: Slots, plan: Plan, variances: Matrix, mean: Vecto
     return packed(m, await m.room([*variances, total], 1))
 
 
-async def _scores(
-    m: Slots, plan: Plan, found: Found, W: Matrix, own: Own | None, facts: Facts, me: Address
-) -> Outputs:
+async def scored(m: Slots, plan: Plan, found: Found, W: Matrix, own: Own | None) -> Table | None:
     """Step 8: A'_i = W A_i^T - W o^T 1^T, each provider's for itself alone."""
     pieces = found.factors.pieces
     if not pieces or plan.course.qr == "dqr":  # there they are in other units
@@ -165,7 +173,7 @@ async def _scores(
         block = await m.opened_own(rows, [piece.length] * len(rows))
         if block is not None and piece.own_rows is not None:
             blocks.append(np.array(block)[:, : piece.own_rows].T)
-    return {"scores": {me.party: np.vstack(blocks) * facts.names.offset_unit}} if blocks else {}
+    return np.vstack(blocks) if blocks else None
 
 
 def taken(released: Released, name: str, values: Sequence[Table] | None) -> Released:

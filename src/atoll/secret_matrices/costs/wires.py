@@ -105,21 +105,22 @@ class Wires:
             line.exchanged(size * max(1, len(receivers)))
         return to
 
-    def posted(self, sender: str, size: int, receivers: Iterable[str]) -> None:
-        """A message of anybody to some others, guests among them; everybody waits for what comes of it."""
+    def posted(self, sender: str, size: int, receivers: Iterable[str], *, times: int = 1) -> None:
+        """Messages of anybody to some others, guests among them; everybody waits for what comes of them."""
         names = [name for name in receivers if name != sender]
-        self.messages += len(names)
+        self.messages += times * len(names)
+        sent = times * len(names) * (size + FRAME)
         if sender == COORDINATOR:
-            self.coordinator_bytes += len(names) * (size + FRAME)
+            self.coordinator_bytes += sent
         elif sender in self.sent:
-            self.sent[sender] += len(names) * (size + FRAME)
+            self.sent[sender] += sent
         else:
-            self.guest_bytes += len(names) * (size + FRAME)
+            self.guest_bytes += sent
         depth = self.depth_of(sender) + 1
         for name in names:
             self.reach(name, depth)
         for line in self.costing.effort.timelines:
-            line.exchanged(size)
+            line.exchanged(times * size)
 
     def depth_of(self, name: str) -> int:
         """The longest chain of messages that ends there."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 from atoll.crypto.shamir import SHARE_BYTES
@@ -27,6 +28,7 @@ from atoll.secret_matrices.costs.counted import at_once
 from atoll.secret_matrices.costs.wires import COORDINATOR, TOPIC, Wires
 from atoll.secret_matrices.slots.counting import Counting
 from atoll.secret_matrices.slots.keys import FIRST, KeyTotals
+from atoll.secret_matrices.slots.levelled import LIST_LEVEL
 from atoll.secret_matrices.slots.machine import Matrix, Operation, Tally, Values, Where
 from atoll.secret_matrices.slots.party import AT_ONCE, OPENING_LEVEL
 from atoll.secret_matrices.slots.rates import SlotRates
@@ -82,6 +84,10 @@ class _Noted(Counting):
     async def _to_shares(self, rows: Matrix, lengths: Sequence[int], fraction: int) -> None:
         self.meet()
         await super()._to_shares(rows, lengths, fraction)
+
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Any]:
+        self.meet()
+        return await super()._shuffled(values)
 
 
 class Foreseen(Counting):
@@ -262,6 +268,14 @@ class Foreseen(Counting):
         self._effort.provider(others * len(rows) * self.rates.part_added)
         w.deepest = max(w.deepest, *w.depths.values())
         return await super()._opened_own(rows, lengths)
+
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Any]:
+        self.meet()
+        row = self.set.ciphertext_bytes(LIST_LEVEL)
+        chain = (*self.wires.providers, COORDINATOR)
+        for sender, receiver in pairwise(chain):
+            self.wires.posted(sender, row, [receiver], times=len(values))
+        return await super()._shuffled(values)
 
     # ---- shares ----
 

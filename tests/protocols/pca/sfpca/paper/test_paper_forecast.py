@@ -5,20 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import pandas as pd
 import pytest
 from msgspec import structs
-from tests.support.examples import Example, sfpca_paper
-from tests.support.paper_runs import agreed_intervals, table
+from tests.support.examples import Example, sfpca_paper, sfpca_paper_columns
 from tests.support.slot_runs import INSECURE
 
 from atoll.bench.slot_rates import measured
-from atoll.data.island import as_islands
 from atoll.errors import ParameterError
-from atoll.estimators.base import parties
 from atoll.protocols.base import Circumstances
 from atoll.protocols.pca.sfpca.paper.forecast import forecast
-from atoll.protocols.pca.sfpca.paper.parameters import Algorithm
 from atoll.protocols.pca.sfpca.paper.planner import expect
 from atoll.review.study import Guess, review_study
 from atoll.runtime.execute import run_study
@@ -39,26 +34,6 @@ def variant(
     return Example(study, example.islands)
 
 
-def columns() -> Example:
-    """Three islands with columns of the same rows, and stated intervals."""
-    X, names = table(), ["age", "dose", "weight", "stay", "score"]
-    islands = as_islands([pd.DataFrame(X[:, a:b], columns=names[a:b]) for a, b in ((0, 2), (2, 3), (3, 5))])
-    told = agreed_intervals([X], 1, Algorithm(p=4, alpha=1, w=1), "seq")
-    stated = {
-        "scale": told.scale,
-        "variances": list(told.variances),
-        "places": {place: list(ends) for place, ends in told.of.items()},
-        "stretches": {place: list(powers) for place, powers in told.stretches.powers.items()},
-    }
-    study = structs.replace(
-        variant(paper={"intervals": stated}).study,
-        partition="vertical",
-        parties=parties(islands, "provider", "coordinator"),
-        release=dict.fromkeys(("components", "explained_variance"), ("provider",)),
-    )
-    return Example(study, islands)
-
-
 CASES: dict[str, Any] = {
     "precomp": variant,
     "bounds": lambda: variant(bounds=32.0),
@@ -68,7 +43,7 @@ CASES: dict[str, Any] = {
     "verify": lambda: variant(OWN_SCORES, paper={"verify": True}),
     "threshold": lambda: variant(threshold=2),
     "a consumer alone": lambda: variant(OFFICE),
-    "columns": columns,
+    "columns": sfpca_paper_columns,
 }
 
 

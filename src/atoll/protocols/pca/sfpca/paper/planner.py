@@ -19,10 +19,20 @@ from atoll.protocols.pca.sfpca.beforehand import (
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape, principal
 from atoll.protocols.pca.sfpca.paper.certificate import examined
 from atoll.protocols.pca.sfpca.paper.counts import Stretched
+from atoll.protocols.pca.sfpca.paper.noise import added
 from atoll.protocols.pca.sfpca.paper.parameters import INSECURE, Course, PaperParameters, decide
-from atoll.protocols.pca.sfpca.paper.releases import Step, matrices, openings, rows_of, scored
+from atoll.protocols.pca.sfpca.paper.releases import (
+    Step,
+    common_receivers,
+    hidden_scores,
+    listed,
+    matrices,
+    openings,
+    rows_of,
+    scored,
+    scored_in_common,
+)
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
-from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices.costs.costing import Costing
 from atoll.secret_matrices.costs.rates import current
 from atoll.secret_matrices.costs.timing import Effort
@@ -128,14 +138,19 @@ async def _program(study: Study, m: Counting, plan: Plan) -> None:
     (_, lengths, receivers), *steps = openings(study, plan.shape.columns)
     await m.opened([checked.tau], lengths, receivers)
     rows: dict[str, Matrix] = {}
+    left = await listed(study, m, plan.shape.columns)
     for name, lengths, receivers in steps:
         rows[name] = await rows_of(name, m, plan, found, checked, None)
+        if study.read_parameters(PaperParameters).paper.noise is not None:
+            rows[name] = added(m, rows[name], lengths, left)
         if threshold is None:
             await m.opened(rows[name], lengths, receivers)
     if threshold is not None and steps:
         await _dealt(m, steps, rows, threshold)
-    if score_owners(study):
+    if hidden_scores(study):
         await scored(m, plan, found, checked.W, None)
+    elif common := common_receivers(study):
+        await scored_in_common(m, plan, found, checked.W, common)
 
 
 async def _dealt(m: Counting, steps: list[Step], rows: dict[str, Matrix], threshold: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from atoll.network import Network
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.messages import Names
+from atoll.protocols.pca.sfpca.paper import noise
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Found, Own, Plan, given, pieces_of, projected
 from atoll.protocols.pca.sfpca.paper.certificate import (
     Checked,
@@ -23,7 +25,7 @@ from atoll.protocols.pca.sfpca.paper.certificate import (
 )
 from atoll.protocols.pca.sfpca.paper.messages import VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
-from atoll.protocols.pca.sfpca.parameters import COORDINATOR
+from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
 from atoll.protocols.pca.sfpca.releases import model, signs
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices.slots import roles
@@ -95,17 +97,48 @@ async def opened_by_all(
     assert released.tau is not None, "all that have a machine learn whether the components hold"
     refuse_above(p.paper.tolerance, released.tau)
     rows = {}
+    left = await listed(study, m, plan.shape.columns)
     for name, lengths, receivers in steps:
         rows[name] = await rows_of(name, m, plan, found, checked, own)
+        if p.paper.noise is not None:
+            rows[name] = noise.added(m, rows[name], lengths, left)
         if p.threshold is None:
             released = taken(released, name, await m.opened(rows[name], lengths, receivers))
     if p.threshold is not None:
         released = await _dealt(m, steps, rows, released, p.threshold)
     known = known_of(study, released, facts)
-    if score_owners(study):
+    scores = None
+    if hidden_scores(study):
         scores = await scored(m, plan, found, checked.W, own)
-        known |= {"scores": {me.party: scores * facts.names.offset_unit}} if scores is not None else {}
+    elif common := common_receivers(study):
+        scores = await scored_in_common(m, plan, found, checked.W, common)
+        if scores is not None and released.components is not None:
+            scores = scores * signs(study, in_columns(released.components, facts))
+    if scores is not None:
+        known |= {"scores": {me.party: scores * facts.names.offset_unit}}
     return known
+
+
+def hidden_scores(study: Study) -> list[Address]:
+    """Providers whose scores are products under encryption, of rows that they alone have."""
+    return [] if study.partition == VERTICAL else score_owners(study)
+
+
+def common_receivers(study: Study) -> frozenset[str]:
+    """Who receives the scores of the rows that all islands have in common."""
+    return frozenset(_named(study, "scores")) if study.partition == VERTICAL else frozenset()
+
+
+def drawn(study: Study, columns: int) -> int:
+    """Numbers of noise that a run takes: tau is opened without."""
+    return sum(sum(lengths) for _, lengths, _ in openings(study, columns)[1:])
+
+
+async def listed(study: Study, m: Slots, columns: int) -> Iterator[Vector]:
+    """The shuffled list (the paper's D.3); empty where the study asks for no noise."""
+    asked = study.read_parameters(PaperParameters).paper.noise
+    count = drawn(study, columns)
+    return iter(() if asked is None or not count else await m.shuffled(noise.list_of(asked, count)))
 
 
 async def rows_of(name: str, m: Slots, plan: Plan, found: Found, checked: Checked, own: Own | None) -> Matrix:
@@ -176,6 +209,22 @@ async def scored(m: Slots, plan: Plan, found: Found, W: Matrix, own: Own | None)
     return np.vstack(blocks) if blocks else None
 
 
+async def scored_in_common(
+    m: Slots, plan: Plan, found: Found, W: Matrix, receivers: frozenset[str]
+) -> Table | None:
+    """Where islands hold columns: Xi(W_i A_i^T), of rows about their means, for whom the study names."""
+    blocks = []
+    for rows, piece in zip(
+        projected(m, found.factors, await given(m, W), None, plan.shape.columns),
+        found.factors.pieces,
+        strict=True,
+    ):
+        block = await m.opened(await m.total(rows), [piece.length] * len(rows), receivers)
+        if block is not None:
+            blocks.append(np.array(block).T)
+    return np.vstack(blocks) if blocks else None
+
+
 def taken(released: Released, name: str, values: Sequence[Table] | None) -> Released:
     """What was opened, for a role that receives it."""
     if values is None:
@@ -214,15 +263,16 @@ async def received(net: Network, study: Study, receiver: roles.Receiver, columns
 def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
     """Outputs in the table's own units, checked against each other."""
     paper = study.read_parameters(PaperParameters).paper
+    tolerance = paper.tolerance if paper.noise is None else inf  # noise breaks what is checked of outputs
     known: Outputs = {}
     if released.tau is not None:
         known["certificate"] = {"recipe": "paper", "bound": bound_of(released.tau), "tau": released.tau}
     if released.variances is not None:
-        known |= _variances(released.variances, facts.variances, paper.tolerance)
+        known |= _variances(released.variances, facts.variances, tolerance)
     if released.components is not None:
-        _check_orthonormal(released.components, paper.tolerance)
+        _check_orthonormal(released.components, tolerance)
         assert released.offset is not None, "components and offset are opened together"
-        W = released.components if facts.spreading is None else released.components @ facts.spreading
+        W = in_columns(released.components, facts)
         flips = signs(study, W)
         known |= model(
             W,
@@ -233,6 +283,11 @@ def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
             flips,
         )
     return known
+
+
+def in_columns(W: Table, facts: Facts) -> Table:
+    """Components as opened, on the table's own columns."""
+    return W if facts.spreading is None else np.asarray(W @ facts.spreading)
 
 
 def _variances(opened: Table, unit: VarianceUnit, tolerance: float) -> Outputs:

@@ -168,6 +168,14 @@ def sfpca_paper_columns() -> Example:
     return Example(study, islands)
 
 
+def sfpca_paper_noise() -> Example:
+    """Noise of a shuffled list in everything that is opened but the certificate."""
+    example = sfpca_paper()
+    paper = example.study.parameters["paper"] | {"noise": {"scale": 0.01}}
+    parameters = example.study.parameters | {"paper": paper}
+    return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
 def private_sfpca(**parameters: Any) -> Example:
     """Components to all, own scores to their owners; noise in everything that is opened."""
     example = sfpca(**({"epsilon": 5.0, "delta": 1e-5, "bounds": 16.0} | parameters))
@@ -376,6 +384,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-standardised-scores": sfpca_standardised_scores,
     "sfpca-paper": sfpca_paper,
     "sfpca-paper-columns": sfpca_paper_columns,
+    "sfpca-paper-noise": sfpca_paper_noise,
     "sfpca-private": private_sfpca,
     "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     "sfpca-columns": sfpca_columns,

@@ -13,6 +13,7 @@ from tests.support.slot_runs import COORDINATOR, MESSAGES, clear, encrypted, pro
 from atoll.codec import Decoder, Message
 from atoll.errors import RunError
 from atoll.runtime.engine import Observer
+from atoll.secret_matrices.slots import shuffles as shuffling
 from atoll.secret_matrices.slots.messages import ListRow
 from atoll.secret_matrices.slots.shuffles import order
 from atoll.study.address import Address
@@ -69,6 +70,19 @@ def test_a_tap_sees_each_list_at_one_hop_only_and_no_ciphertext_twice() -> None:
     for start in (0, len(lists[0][0]) // 2):
         pieces = [row[start + 8 :][:4096] for rows in lists for row in rows]
         assert len(set(pieces)) == len(pieces)
+
+
+def test_each_provider_has_an_order_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seeds of no two providers, and of no two lists, are the same."""
+    seeds: list[bytes] = []
+
+    def noted(count: int, seed: bytes) -> list[int]:
+        seeds.append(seed)
+        return order(count, seed)
+
+    monkeypatch.setattr(shuffling, "order", noted)
+    encrypted(shuffles(2), [None] * 4)
+    assert len(seeds) == len(set(seeds)) == 6
 
 
 def test_differences_of_ciphertexts_are_no_encodings() -> None:

@@ -19,7 +19,7 @@ from atoll.errors import MessageError
 from atoll.randomness import derive, fresh_seed
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.sessions import agreed_seeds
-from atoll.secret_matrices.slots import steps
+from atoll.secret_matrices.slots import shuffles, steps
 from atoll.secret_matrices.slots.integers import (
     from_bytes,
     from_words,
@@ -30,6 +30,7 @@ from atoll.secret_matrices.slots.integers import (
 )
 from atoll.secret_matrices.slots.keys import FIRST, PUBLIC, SECOND, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
+from atoll.secret_matrices.slots.levelled import LIST_LEVEL
 from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
 from atoll.secret_matrices.slots.messages import (
     AskedRow,
@@ -37,6 +38,7 @@ from atoll.secret_matrices.slots.messages import (
     InputPart,
     KeyPart,
     KeyTotal,
+    ListRow,
     MaskedIntegers,
     OthersKeyPart,
     OwnPart,
@@ -334,6 +336,24 @@ class Provider(Party):
             self.keys.rerandomised_all, xs, self._seed(f"own {step}")
         )
         return hidden
+
+    # ---- a shuffled list (the paper's appendix D.3) ----
+
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[None]:
+        step, place = self.next_step(), self.providers.index(self.net.me)
+        seed, others = self._seed(f"shuffle {step}"), (*self.providers, self.coordinator)
+        if place == 0:
+            rows = await self.net.compute(shuffles.first, self.keys, values, seed)
+        else:
+            before = self.providers[place - 1]
+            came = [
+                await self.net.compute(steps.read, self.set, body, LIST_LEVEL, before)
+                for body in [await self._receive(ListRow, before, step, i) for i in range(len(values))]
+            ]
+            rows = await self.net.compute(shuffles.passed_on, self.keys, came, seed)
+        for i, body in enumerate(rows):
+            await self.net.send(others[place + 1], ListRow(step, i, body))
+        return [None] * len(values)
 
     # ---- shares (the paper's appendix D.1, protocol 1) ----
 

@@ -12,16 +12,9 @@ from atoll.crypto import products as go
 from atoll.crypto.shamir import SHARE_BYTES
 from atoll.secret_matrices.blinds import blind_bytes
 from atoll.secret_matrices.checks import Circle, note_bytes
-<<<<<<< HEAD
 from atoll.secret_matrices.costs.costing import Allocation, Costing, Total
-from atoll.secret_matrices.costs.rates import shipped
-from atoll.secret_matrices.costs.timing import Effort
-from atoll.secret_matrices.courses import Left, goes_ahead, lefts, to_encrypt
-=======
-from atoll.secret_matrices.costs.costing import Allocation, Costing
 from atoll.secret_matrices.costs.wires import COORDINATOR, FRAME, TOPIC, Wires
-from atoll.secret_matrices.courses import lefts, to_encrypt
->>>>>>> h4
+from atoll.secret_matrices.courses import Left, goes_ahead, lefts, to_encrypt
 from atoll.secret_matrices.machine import (
     EVERY_PRECISION,
     Coefficient,
@@ -181,7 +174,6 @@ class Counted(Wires, Machine):
             for j, p, group, total in zip(jobs, all_widths, groups, self._pending, strict=True)
         ]
 
-<<<<<<< HEAD
     def _refresh(self, job: Job, widths: Widths, group: Group, *, ahead: bool) -> None:
         """Masked shares to the coordinator, and the total to who is sent it."""
         y, ring = widths.layouts[0], widths.ring
@@ -194,7 +186,7 @@ class Counted(Wires, Machine):
         carrier = self._carrier(group)
         readers = [name for name in self.providers if name in (group if job.ahead else {carrier})]
         self.messages += len(readers)
-        self.coordinator_bytes += len(readers) * (size + blind_bytes(ring) + _FRAME)
+        self.coordinator_bytes += len(readers) * (size + blind_bytes(ring) + FRAME)
         self._pending.append(Total(group, carrier, job.ahead, self.coordinator_depth + 1, size))
         self.costing.clear(widths, len(group), self._indices(readers))
 
@@ -210,16 +202,6 @@ class Counted(Wires, Machine):
                 right.cache[key] = self.costing.encode(ring, layout, who)
             self.costing.multiply(ring, layout, who)
             self.costing.multiply(ring, layout, self._indices([right.carrier]))
-=======
-    def _send_total(self, widths: Widths, group: Group) -> None:
-        """The masked result, to its carrier, who reads it when it needs it."""
-        y = widths.layouts[0]
-        size, carrier = widths.ring.residues_size(y.rows * y.cols), self._carrier(group)
-        self.messages += 1
-        self.coordinator_bytes += size + FRAME
-        self._pending.append((carrier, self.coordinator_depth + 1))
-        self.costing.clear(widths, len(group), self._indices([carrier]))
->>>>>>> h4
 
     def _needed(self, x: Shared) -> None:
         """The carrier waits for the masked total, where it multiplies or opens it."""

@@ -103,7 +103,8 @@ LIES = [
     ("sketch", mm.SecondHalves, 25, "island-2", replayed),
     ("sketch", mm.SecondHalves, 14, None, zeroed),
     ("sketch", mm.OpenedMatrix, 2, None, altered),
-    ("sketch", mm.PublicNumbers, 1, None, altered),
+    # The weights of the sketch are not unique: all may be sent others, but the same.
+    ("sketch", mm.PublicNumbers, 1, "island-1", altered),
     ("sketch", mm.PublicNumbers, 3, None, altered),
     ("rows", mm.EncryptedMatrix, 2, None, zeroed),
     ("rows", mm.SecondHalves, 20, None, replayed),

@@ -8,11 +8,10 @@ from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.sessions import collected_seeds
-from atoll.secret_matrices.slots import steps
+from atoll.secret_matrices.slots import shuffles, steps
 from atoll.secret_matrices.slots.integers import from_words, to_bytes
 from atoll.secret_matrices.slots.keys import PUBLIC, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
-from atoll.secret_matrices.slots.levelled import LIST_LEVEL
 from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
 from atoll.secret_matrices.slots.messages import (
     AskedRow,
@@ -159,9 +158,7 @@ class Coordinator(Party):
     async def _shuffled(self, values: Sequence[float]) -> Sequence[Later]:
         step, last = self.next_step(), self.providers[-1]
         bodies = [await self._receive(ListRow, last, step, i) for i in range(len(values))]
-        return [
-            known(await self.net.compute(steps.read, self.set, body, LIST_LEVEL, last)) for body in bodies
-        ]
+        return [known(await self.net.compute(shuffles.read, self.set, body, last)) for body in bodies]
 
     # ---- shares ----
 

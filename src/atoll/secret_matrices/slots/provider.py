@@ -30,7 +30,6 @@ from atoll.secret_matrices.slots.integers import (
 )
 from atoll.secret_matrices.slots.keys import FIRST, PUBLIC, SECOND, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
-from atoll.secret_matrices.slots.levelled import LIST_LEVEL
 from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
 from atoll.secret_matrices.slots.messages import (
     AskedRow,
@@ -354,7 +353,7 @@ class Provider(Party):
         else:
             before = self.providers[place - 1]
             came = [
-                await self.net.compute(steps.read, self.set, body, LIST_LEVEL, before)
+                await self.net.compute(shuffles.read, self.set, body, before)
                 for body in [await self._receive(ListRow, before, step, i) for i in range(len(values))]
             ]
             rows = await self.net.compute(shuffles.passed_on, self.keys, came, seed)

@@ -15,10 +15,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from atoll.crypto.slots import Ciphertext, Keys
+from atoll.crypto.slots import Ciphertext, Keys, Set
 from atoll.randomness import derive, expand_words
+from atoll.secret_matrices.slots import steps
 from atoll.secret_matrices.slots.levelled import LIST_LEVEL
 from atoll.secret_matrices.slots.steps import written
+from atoll.study.address import Address
 
 
 def first(keys: Keys, values: Sequence[float], seed: bytes) -> list[memoryview]:
@@ -31,6 +33,11 @@ def passed_on(keys: Keys, xs: Sequence[Ciphertext], seed: bytes) -> list[memoryv
     """The list in this provider's order, every ciphertext hidden by an encryption of zero."""
     some = [xs[i] for i in order(len(xs), seed)]
     return written(keys.rerandomised_all(some, derive(seed, "hide")))
+
+
+def read(chosen: Set, body: memoryview, sender: Address) -> Ciphertext:
+    """One of a list, as it arrives."""
+    return steps.read(chosen, body, LIST_LEVEL, sender)
 
 
 def order(count: int, seed: bytes) -> list[int]:

@@ -34,11 +34,7 @@ OUTPUTS = {
         "how much variance each component explains, and the total",
     ),
     "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"),
-    "scores": Output(
-        ("scores",),
-        (PROVIDER,),
-        _SCORES,
-    ),
+    "scores": Output(("scores",), (PROVIDER,), _SCORES),
     "certificate": Output(("certificate",), _EVERYONE, "one number that says how far the components hold"),
 }
 

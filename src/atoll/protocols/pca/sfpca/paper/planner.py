@@ -34,12 +34,12 @@ from atoll.protocols.pca.sfpca.paper.releases import (
 )
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
 from atoll.secret_matrices.costs.costing import Costing
+from atoll.secret_matrices.costs.foreseen import Foreseen, foreseen
 from atoll.secret_matrices.costs.rates import current
 from atoll.secret_matrices.costs.timing import Effort
 from atoll.secret_matrices.costs.wires import Wires
 from atoll.secret_matrices.slots.approximations import Recording
 from atoll.secret_matrices.slots.counting import Counting
-from atoll.secret_matrices.slots.foreseen import Foreseen, foreseen
 from atoll.secret_matrices.slots.machine import Matrix
 from atoll.study.model import Study
 

@@ -1,7 +1,8 @@
 """The machine that counts what a program takes all roles: messages, bytes, rounds and processor seconds.
 
 The program runs twice on shapes: at a provider, to see what it does between two meetings, and at the
-coordinator, where messages of all roles are counted at each meeting, as :mod:`roles` says that they travel.
+coordinator, where messages of all roles are counted at each meeting, as
+:mod:`atoll.secret_matrices.slots.roles` says that they travel.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, frexp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,14 @@ def exponent_of(y: Matrix) -> int:
 
 
 def table_of(
-    joint: Joint, owners: tuple[str, ...], leader: int, part: Part, own: Lengths, alpha: float, place: int
+    joint: Joint,
+    owners: tuple[str, ...],
+    leader: int,
+    part: Part,
+    own: Lengths,
+    alpha: float,
+    place: int,
+    factor: Any,
 ) -> Table:
     """The joint table as one island knows it."""
     Z = _whole_numbers(part.X / own.divisors)
@@ -54,7 +61,7 @@ def table_of(
     lift = np.zeros((d, d), dtype=object)
     for j, divisor in enumerate(own.divisors, start):
         lift[j, j] = ceil(alpha / divisor**2 * 2.0**FRACTION)
-    return Table(joint.rows, (*blocks, Block(owners[leader], 1, y)), lift)
+    return Table(joint.rows, (*blocks, Block(owners[leader], 1, y)), lift, factor)
 
 
 def empty_table(joint: Joint, owners: tuple[str, ...], leader: int) -> Table:

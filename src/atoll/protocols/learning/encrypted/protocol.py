@@ -50,6 +50,7 @@ from atoll.protocols.learning.encrypted.program import Table
 from atoll.protocols.learning.rows import encoded
 from atoll.protocols.learning.task import WHOLE
 from atoll.protocols.own import Own
+from atoll.randomness import fresh_seed
 from atoll.secret_matrices import messages as machines
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.costs.counted import Counted, at_once
@@ -104,7 +105,8 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         await booked.settle_exact(net, chosen)
         place, leader = group.index(net.me), group.index(table.leader_of(p, group))
         owners = tuple(str(address) for address in group)
-        joined = prepared.table_of(joint, owners, leader, part, own_lengths, p.weight, place)
+        factor = program.own_factor(record("factor", fresh_seed))
+        joined = prepared.table_of(joint, owners, leader, part, own_lengths, p.weight, place, factor)
         machine = roles.Provider(net, record, study.digest, study.the(SERVER), group)
         found = await _run(machine, joined, p)
         assert found is not None, "every provider receives its own coefficients"
@@ -208,8 +210,9 @@ def _check_shape(joint: Joint, p: EncryptedParameters) -> None:
 
 def under_encryption(opened: str = "") -> list[Disclosure]:
     """What the machine's messages say, with rows or columns split; ``opened``: what they open beside."""
-    decided = (
-        opened + "whether the columns decide the coefficients; if not, about how many are left undecided"
+    decided = opened + (
+        "whether the columns decide the coefficients; if not, also a number that random factors blur, so that "
+        "it says hardly more"
     )
     to_providers = (
         *(machines.SessionSeed, machines.AllKeyParts, machines.EncryptedMatrix),
@@ -331,6 +334,7 @@ def check_parameters(p: EncryptedParameters) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted",
+    version=2,
     title="Least squares under encryption, with columns split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

@@ -37,6 +37,7 @@ from atoll.protocols.learning.columns.consent import check_columns
 from atoll.protocols.learning.columns.released import CONSUMER, EVERYONE, PROVIDER, SERVER, CommonRows
 from atoll.protocols.learning.design import INTERCEPT
 from atoll.protocols.learning.encrypted.moments import Scales, coefficients, own_moments, rows_counted
+from atoll.protocols.learning.encrypted.program import own_factor
 from atoll.protocols.learning.encrypted.protocol import (
     MOST_COLUMNS,
     EncryptedParameters,
@@ -108,7 +109,8 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         await compare(net, "the number of rows and the ranges", (common.n, common.exponents), group)
         await sums.close()
         scales = scales_of(p, common)
-        own_sums = await net.compute(lambda: own_moments(table.whole(), scales, net.me == group[0]))
+        factor = own_factor(record("factor", fresh_seed))
+        own_sums = await net.compute(lambda: own_moments(table.whole(), scales, net.me == group[0], factor))
         machine = roles.Provider(net, record, study.digest, server_, group, study.who(CONSUMER))
         found = await run(machine, study, scales, own_sums)
         await machine.check(last=True)
@@ -308,7 +310,7 @@ def _check(study: Study) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted-rows",
-    version=2,
+    version=3,
     title="Least squares under encryption, with rows split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +29,7 @@ from atoll.data.island import as_islands
 from atoll.errors import MessageError, RangeOverflow, RunError
 from atoll.estimators.base import parties
 from atoll.protocols import protocol_of
-from atoll.protocols.learning.encrypted import rows
+from atoll.protocols.learning.encrypted import program, rows
 from atoll.protocols.learning.encrypted.program import TABLE_FRACTION, Block, Table, own_factor
 from atoll.protocols.learning.encrypted.rows import Common
 from atoll.runtime.local.engine import LocalEngine
@@ -139,7 +140,7 @@ def in_other_units(place: int, steps: int) -> tuple[float, float]:
     """A server that tells units in which every column but one vanishes, and that one nearly: what it reads
     as the column's joint variance, and the true one."""
     example, told, opened = encrypted_rows(), list[int](), list[float]()
-    parameters = example.study.parameters | {"condition_bits": 4}
+    parameters = {**example.study.parameters, "condition_bits": 4}
     example = Example(structs.replace(example.study, parameters=parameters), example.islands)
 
     def tell(_: Address, message: Message) -> Message:
@@ -209,6 +210,29 @@ def test_an_islands_factor_is_as_likely_in_every_octave() -> None:
     counts = np.bincount(octaves.astype(int))
     assert ((counts - 200.0) ** 2 / 200.0).sum() < 60  # chi-squared with 19 degrees: beyond it once in 10^5
     assert len(set(drawn)) == len(drawn)
+
+
+@pytest.mark.parametrize("name", ["least-squares-encrypted", "least-squares-encrypted-rows"])
+def test_every_island_draws_a_factor_that_nobody_else_knows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[bytes] = []
+
+    def noting(seed: bytes) -> Any:
+        seeds.append(seed)
+        return own_factor(seed)
+
+    for module in (program, rows):
+        monkeypatch.setattr(module, "own_factor", noting)
+    example = encrypted_rows() if name.endswith("rows") else EXAMPLES[name]()
+    example = Example(
+        structs.replace(example.study, parameters={**example.study.parameters, "condition_bits": 4}),
+        example.islands,
+    )
+    with suppress(RunError):  # whether or not four bits are enough
+        LocalEngine().run(protocol_of(name), example.study, example.own)
+    assert len(set(seeds)) == len(example.islands)
+    assert bytes(32) not in seeds
 
 
 # ---- what coefficients say ----

@@ -211,8 +211,8 @@ def _check_shape(joint: Joint, p: EncryptedParameters) -> None:
 def under_encryption(opened: str = "") -> list[Disclosure]:
     """What the machine's messages say, with rows or columns split; ``opened``: what they open beside."""
     decided = opened + (
-        "whether the columns decide the coefficients; if not, also a number that random factors blur, so that "
-        "it says hardly more"
+        "whether the columns decide the coefficients; if not, also a number that random factors blur, so "
+        "that it says hardly more"
     )
     to_providers = (
         *(machines.SessionSeed, machines.AllKeyParts, machines.EncryptedMatrix),
@@ -275,7 +275,7 @@ def counted(study: Study, at: Circumstances, more: int = 0) -> Expectation:
     del more
     p, group = study.read_parameters(EncryptedParameters), study.who(PROVIDER)
     M, d, rows = len(group), at.columns, at.rows[0] if at.rows else 1 << 14
-    machine = Counted([str(a) for a in group], float(d))
+    machine = Counted([str(a) for a in group], 0.0)
     machine.gathered(20 * d // M)
     machine.broadcast(20 * d)
     compared(machine)

@@ -272,7 +272,7 @@ def counted(study: Study, at: Circumstances, more: int = 0) -> Expectation:
     del more
     p, group, d = study.read_parameters(RowsEncryptedParameters), study.who(PROVIDER), at.columns
     M, n = len(group), max(sum(at.rows), 2 * d + 2) if at.rows else 1 << 14
-    machine = Counted([str(a) for a in group], float(n), then=float(d))
+    machine = Counted([str(a) for a in group], float(n))
     machine.gathered(20 * d)
     machine.broadcast(20 * d)
     compared(machine)
@@ -300,6 +300,14 @@ def _check(study: Study) -> None:
     check_columns(p, study.who(PROVIDER), needs_target=True)
     check_stays(study)
     check_parameters(p)
+    if not secure_sums.chosen(study).wraps:
+        fit = [name for name, method in secure_sums.METHODS.items() if method.wraps]
+        raise StudyError(
+            f"{study.protocol} adds numbers that fill the whole grid, to find the columns' ranges; "
+            f"secure_sum = {study.secure_sum!r} needs room for carries",
+            hint=secure_sums.listed(fit),
+            path=("study", "secure_sum"),
+        )
     if p.y_holder is not None:
         raise StudyError(
             "with rows split, every island has its own rows' target",

@@ -58,6 +58,10 @@ from atoll.secret_matrices.machine import Machine, Precision
 from atoll.study.model import Study
 
 MOST_COLUMNS = 512
+_OWN = (
+    "the coefficients of its own columns; one that makes up columns of single rows learns by them what the "
+    "others' columns together say of these rows"
+)
 MOST_CONDITION_BITS = 24
 """As far as it is known how much roundings grow."""
 HIDDEN = (
@@ -238,7 +242,7 @@ def learns(study: Study) -> list[Disclosure]:
     common = ("n_samples", "islands")
     said = [
         Disclosure(PROVIDER, "the columns of all islands, and the number of rows", (Joint,), common),
-        Disclosure(PROVIDER, "the coefficients of its own columns", (machines.ReleasedShare,), ("part",)),
+        Disclosure(PROVIDER, _OWN, (machines.ReleasedShare,), ("part",)),
         Disclosure(SERVER, "each island's column names, and the number of rows", (Held,), common),
         *under_encryption(),
     ]

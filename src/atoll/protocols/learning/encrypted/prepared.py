@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from atoll import randomness
 from atoll.data.island import Matrix
 from atoll.errors import DataError
 from atoll.protocols.learning.columns.table import Joint, Part
-from atoll.protocols.learning.encrypted.program import FRACTION, TABLE_FRACTION, Block, Table
+from atoll.protocols.learning.encrypted.program import FRACTION, TABLE_FRACTION, Block, Table, smudge
 
 
 class Lengths(NamedTuple):
@@ -30,6 +31,17 @@ def lengths(part: Part, alpha: float, exponent: int) -> Lengths:
     if not np.isfinite(squares).all():
         raise DataError(f"{part.island}: a column's squares exceed a double's range", hint="rescale it")
     return Lengths(np.where(squares > 0.0, np.sqrt(squares), 1.0), exponent)
+
+
+def blurred(offset: Matrix, exponent: int, rows: int, limit: int, seed: bytes) -> Matrix:
+    """An island's part of the intercept, with noise of the width that coefficients are released with.
+
+    Coefficients are known as they were released, so an intercept with a double's digits would be an exact
+    relation between the sums of all columns: of a few columns of whole numbers it would say every one.
+    """
+    word = int(randomness.expand_words(seed, 1, "atoll/least-squares/offset")[0])
+    unit = 2.0**exponent / np.sqrt(rows)  # what the target is in a row, at the most
+    return np.asarray(offset + (word / 2**64 - 0.5) * unit * 2.0 ** (smudge(limit) - FRACTION))
 
 
 def exponent_of(y: Matrix) -> int:

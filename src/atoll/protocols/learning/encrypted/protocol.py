@@ -116,6 +116,9 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         assert found is not None, "every provider receives its own coefficients"
         w = own_lengths.restored(found[:, 0])[None, :]
         offset = np.array([(mean if place == leader else 0.0) - float(w[0] @ centre)])
+        if p.fit_intercept:
+            seed = record("offset", fresh_seed)
+            offset = prepared.blurred(offset, own_lengths.exponent, joint.rows, p.condition_bits, seed)
         await machine.check(last=True)
         if study.receivers("model"):
             sums = _session(net, study, record)

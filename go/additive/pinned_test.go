@@ -217,3 +217,38 @@ func TestWhatIsOpenedIsWithinAQuarterOfAWholeNumber(t *testing.T) {
 		}
 	}
 }
+
+// What a secret was computed in is lent to the next who asks, and lies in memory until then.
+func TestWhatASecretWasComputedInIsWiped(t *testing.T) {
+	ctx, err := contextOf(testCollective, true)
+	must(t, err)
+	list := ctx.take(2)
+	for _, s := range list {
+		for i := range s.poly {
+			s.poly[i] = 7
+		}
+		for i := range s.stream {
+			s.stream[i] = 7
+		}
+		for i := range s.small {
+			s.small[i] = 7
+		}
+	}
+	ctx.put(list)
+	for i, s := range list {
+		if slices.Max(s.poly) != 0 || slices.Max(s.stream) != 0 || slices.Max(s.small) != 0 {
+			t.Errorf("something of worker %d is left", i)
+		}
+	}
+}
+
+// Values that leave room for any carry are refused too: a total of more is wrong, or opens as noise.
+func TestNoMoreSummandsThanTheSetHasNoiseFor(t *testing.T) {
+	g := newGroup(t, testCollective, 1, 2)
+	zeros, out := make([]uint64, limbs), encrypt(t, g.public, make([]uint64, limbs), 1)
+	for summands, good := range map[int]bool{-1: false, 0: false, 1: true, 1024: true, 1025: false} {
+		if err := g.public.Encrypt(zeros, summands, seedOf(2), out); (err == nil) != good {
+			t.Errorf("%d summands: %v", summands, err)
+		}
+	}
+}

@@ -15,6 +15,7 @@ const (
 	forCommon   = "common polynomial"
 	forError    = "encryption error"
 	forZero     = "encryption of zero"
+	forFirst    = "first half of an encryption of zero"
 	forMask     = "mask"
 	forSmudging = "smudging"
 

@@ -12,6 +12,7 @@ from atoll.secret_matrices.slots import steps
 from atoll.secret_matrices.slots.integers import from_words, to_bytes
 from atoll.secret_matrices.slots.keys import PUBLIC, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
+from atoll.secret_matrices.slots.levelled import LIST_LEVEL
 from atoll.secret_matrices.slots.machine import Integers, Matrix, Values, Where
 from atoll.secret_matrices.slots.messages import (
     AskedRow,
@@ -19,6 +20,7 @@ from atoll.secret_matrices.slots.messages import (
     InputPart,
     KeyPart,
     KeyTotal,
+    ListRow,
     OthersKeyPart,
     PlacedBody,
     PublicShare,
@@ -153,6 +155,13 @@ class Coordinator(Party):
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> None:
         del rows, lengths
         self.next_step()
+
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Later]:
+        step, last = self.next_step(), self.providers[-1]
+        bodies = [await self._receive(ListRow, last, step, i) for i in range(len(values))]
+        return [
+            known(await self.net.compute(steps.read, self.set, body, LIST_LEVEL, last)) for body in bodies
+        ]
 
     # ---- shares ----
 

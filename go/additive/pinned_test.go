@@ -16,7 +16,7 @@ import (
 // stream for two purposes, gives other bytes. Two groups of c1 and a width of two, in every form.
 var pins = map[uint8][]string{
 	testSingle:             {"3641115ddedc", "d72216716528", "141476b150a4"},
-	testSingleResidues:     {"407ace8e6841", "162baa2856fa", "5f724ea1b439"},
+	testSingleResidues:     {"407ace8e6841", "162baa2856fa", "8d46b69fd0e6"},
 	testCollective:         {"3bcb8d1debd0", "6af40d0437e2", "b491b3bce113", "12575918572f"},
 	testCollectiveResidues: {"1e8064daf9f9", "500a118adeb3", "5d4054201a15", "6382909e4ce9"},
 }

@@ -275,6 +275,31 @@ func ClearTotal(out *Matrix, r *Ring, y Layout, total []byte, c Clearing) error 
 	return r.clearValues(out, first, y, c)
 }
 
+// most is the largest masked value that there can be: everybody's mask at its widest, a result and noise. Not
+// a bit more: what is left free, a party could fill with numbers that it reads from the total.
+func (c Clearing) most(r *Ring) []uint64 {
+	power, most := make([]uint64, r.Words()), make([]uint64, r.Words())
+	power[(c.MaskBits-1)/64] = 1 << ((c.MaskBits - 1) % 64)
+	addScaled(most, power, uint64(c.Parties))
+	for _, width := range []int{c.ValueBits, r.NoiseBits(c.Parties, c.RightBits)} {
+		clear(power)
+		power[width/64] = 1 << (width % 64)
+		add(most, power)
+	}
+	return most
+}
+
+// within tells whether -most <= x <= most.
+func within(x, most []uint64) bool {
+	var space [maxWords]uint64
+	size := space[:len(x)]
+	copy(size, x)
+	if int64(x[len(x)-1]) < 0 {
+		negate(size)
+	}
+	return !less(most, size)
+}
+
 func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) error {
 	if err := c.check(r); err != nil {
 		return err
@@ -283,7 +308,7 @@ func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) er
 		return err
 	}
 	words, count := r.Words(), y.Rows*y.Cols
-	limit := c.MaskBits - 1 + bits.Len(uint(c.Parties))
+	most := c.most(r)
 	return parallel.Run(y.Rows, func(_, i int) error {
 		var residues, digits, value [maxWords]uint64
 		for k := range y.Cols {
@@ -291,7 +316,7 @@ func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) er
 				residues[l] = first[l*count+i*y.Cols+k]
 			}
 			r.lift(residues[:r.Limbs], digits[:r.Limbs], value[:words])
-			if width(value[:words]) > limit {
+			if !within(value[:words], most) {
 				return fault.New(fault.Range, "a masked value is wider than its masks: a share is wrong or missing")
 			}
 			roundShift(value[:words], c.Truncate)

@@ -64,12 +64,15 @@ class Coordinator(RoleMachine):
             (course, self._ahead.pop(course.step) if course.ahead else await self._added_products(course))
             for course in courses
         ]
-        shares = {}
+        shares, shown = {}, []
         for course, total in sums:
             blind = await self._add_shares(course, total)
-            message = messages.MaskedTotal(course.step, total.total(), blind)
-            await self.net.broadcast(self._members(self._told(course)), message)
+            # One that is wider than its masks ends the run here, before a provider is shown it.
             shares[course.step] = await self.net.compute(total.clear, course.widths.clearing)
+            shown.append(messages.MaskedTotal(course.step, total.total(), blind))
+        # Whoever still owes a share of this round has seen none of its totals.
+        for (course, _), message in zip(sums, shown, strict=True):
+            await self.net.broadcast(self._members(self._told(course)), message)
         return shares
 
     async def _add_shares(self, course: Course, total: go.ProductSum) -> bytes:

@@ -20,8 +20,8 @@ from tests.support.sfpca_runs import encrypted
 
 from atoll.crypto import products as go
 from atoll.errors import AtollError, RangeOverflow
-from atoll.secret_matrices import roles
 from atoll.secret_matrices import messages as mm
+from atoll.secret_matrices import roles
 from atoll.secret_matrices.courses import Course
 from atoll.secret_matrices.machine import Floats, Job
 

@@ -10,7 +10,6 @@ from tests.support.paper_runs import SEED, agreed_intervals, cosines, exact, pla
 from tests.support.slot_runs import clear, encrypted, provider
 
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of, spreading
 from atoll.secret_matrices.slots.approximations import agreed
@@ -56,7 +55,7 @@ def test_where_islands_hold_columns() -> None:
     assert turn is not None
     unit = 2.0 ** (intervals.scale - int(np.ceil(np.log2(np.abs(X).max()))))
     shape, sketch = Shape((len(X),) * 3, 5, 1, 2, vertical=True), sketch_of(SEED, 2, len(X))
-    use = agreed(intervals.of, PAPER.degree, FLOOR)
+    use = agreed(intervals.of, PAPER.degree)
     plan = Plan(shape, Course("seq", "qr"), PAPER, use, intervals.variances, intervals.stretches)
     given: list[Any] = [None]
     for place in places:

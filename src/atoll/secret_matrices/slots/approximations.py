@@ -23,7 +23,7 @@ Interval = tuple[float, float]
 
 
 def _sign(x: Values) -> Values:
-    return np.where(x < TURN, -1.0, 1.0)
+    return np.where(x < 0, -1.0, 1.0)
 
 
 def _inverse(x: Values) -> Values:
@@ -39,7 +39,7 @@ HIGHEST = 8.0
 """Nor is |u|^2."""
 TOP, MOST_RAISED = 8, 10
 """Rows are raised so that squares of their lengths are below two to the first; so much costs no level."""
-TURN, SIGN_GAP = -0.5, 0.3
+TURN, SIGN_GAP = -0.75, 0.2
 """Where a sign changes, and how far from there its series says so.
 
 Not at zero: a row that is hardly there has a number near zero, and a side near zero would leave of u nothing that

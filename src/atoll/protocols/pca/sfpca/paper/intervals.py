@@ -240,13 +240,13 @@ def _least(x: float) -> float:
 
 
 def _longest(x: Values, short: float = 2.0**-60) -> float:
-    """Beyond what any world has: as far as the largest is beyond the usual.
+    """Beyond what any world has: half as far, in digits, as the largest is beyond the usual.
 
     In the first iterations lengths are quotients of what the sketch happens to have of two components, and a run
-    may be as far from the worlds as they are from each other. Once rows have settled, nothing is added.
+    may be far from all worlds. Once rows have settled, nothing is added.
     """
     usual, most = float(np.nanmedian(x)), float(np.nanmax(x))
-    return most * min(most / max(usual, short), 2.0**WIDEST)
+    return most * min((most / max(usual, short)) ** 0.5, 2.0**WIDEST)
 
 
 _TOO_CLOSE = 0.94
@@ -282,7 +282,7 @@ def _ends(norm_2: Values, margin: float, shortest: int) -> tuple[int, int]:
     most; below the lower one it falls gently.
     """
     least, most = max(float(np.nanmin(norm_2)), 2.0**shortest), max(_longest(norm_2, 2.0**shortest), 2.0**shortest)
-    top = max(ceil(log2(most * margin**3)), shortest + NARROWEST)
+    top = max(ceil(log2(most * margin**2)), shortest + NARROWEST)
     bottom = max(floor(log2(least / margin)), shortest, top - WIDEST)
     return min(bottom, top - NARROWEST), top
 

@@ -172,7 +172,7 @@ def test_a_sign_on_both_sides_changes_beside_zero() -> None:
 
 @pytest.mark.parametrize("side", [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0)])
 def test_u_is_never_nothing(side: tuple[float, float]) -> None:
-    """|u|^2 of rows of length one that lie anywhere, but beside the axis where the sign is constant; of none."""
+    """|u|^2 of rows of length one, but of those along the axis where the sign is constant; and of no row."""
     made = series("a/sign", side, 31)
     x = np.linspace(-0.94 if side[0] == 0 else -1.0, 0.94 if side[1] == 0 else 1.0, 400)
     sigma = np.polynomial.chebyshev.chebval(x / made.high, made.coefficients)

@@ -17,7 +17,18 @@ import numpy as np
 from atoll.errors import ParameterError
 from atoll.secret_matrices.slots.machine import Approximation, Slots, Values, Vector
 
-__all__ = ["FUNCTIONS", "HIGHEST", "Approximations", "Divided", "Exact", "Interval", "Recording", "agreed", "power_of", "series"]
+__all__ = [
+    "FUNCTIONS",
+    "HIGHEST",
+    "Approximations",
+    "Divided",
+    "Exact",
+    "Interval",
+    "Recording",
+    "agreed",
+    "power_of",
+    "series",
+]
 
 Interval = tuple[float, float]
 
@@ -31,7 +42,7 @@ def _inverse(x: Values) -> Values:
 
 
 FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"length": _inverse, "sign": _sign, "inverse": _inverse}
-"""What is approximated, by the last name of a path: 1 / |v| of |v|^2, the sign of v_0 / |v|, 1 / |u| of |u|^2."""
+"""What is approximated, by the last name of a path: 1 / |v| of |v|^2, the sign of v_0 / |v|, and 1 / |u|."""
 
 LARGEST = 1.5
 """No number of a row is larger, once it is divided by what a series says is its length."""
@@ -42,8 +53,8 @@ TOP, MOST_RAISED = 8, 10
 TURN, SIGN_GAP = -0.75, 0.2
 """Where a sign changes, and how far from there its series says so.
 
-Not at zero: a row that is hardly there has a number near zero, and a side near zero would leave of u nothing that
-could be made longer. A row of length one that lies half along the axis is turned well enough by any number.
+Not at zero: a row that is hardly there has a number near zero, and a side near zero would leave of u nothing
+that could be made longer. A row near the axis keeps most of itself whatever the side is.
 """
 SIGN_SLOPE = 2.0**-30
 """What a constant sign still takes of its argument: a constant alone leaves no ciphertext, but
@@ -81,7 +92,10 @@ def _sign_series(name: str, interval: Interval, degree: int) -> Approximation:
         constant = (1.0 if high > 0 else -1.0, SIGN_SLOPE, *(0.0,) * (degree - 1))
         return Approximation(name, -end, end, constant)
     steps = (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
-    sides = [TURN + SIGN_GAP + (end - TURN - SIGN_GAP) * steps, TURN - SIGN_GAP - (end + TURN - SIGN_GAP) * steps]
+    sides = [
+        TURN + SIGN_GAP + (end - TURN - SIGN_GAP) * steps,
+        TURN - SIGN_GAP - (end + TURN - SIGN_GAP) * steps,
+    ]
     x, due = np.concatenate(sides) / end, np.repeat([1.0, -1.0], len(steps))
     terms = np.cos(np.outer(np.arccos(np.clip(x, -1, 1)), np.arange(degree + 1)))
     coefficients = np.linalg.lstsq(terms, due, rcond=None)[0]

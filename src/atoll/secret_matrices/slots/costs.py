@@ -82,7 +82,7 @@ def m5(size: int) -> Cost:
 
 
 def householder(length: int, *, fresh: bool = False, slots: int = SLOTS) -> Cost:
-    """Algorithm 2. A row that is not fresh is refreshed first; then one over its length and v_0, the side, k."""
+    """Algorithm 2. A row that is not fresh is refreshed first; then 1 / |v| and v_0, the side, and |u|^2."""
     series, wide = polynomial_operations(DEGREE), breadth(length, slots)
     return cost(
         3 * series[Operation.MULTIPLY] + 4 + 3 * wide,
@@ -178,7 +178,9 @@ def _tridiagonal(size: int, slots: int) -> tuple[Cost, int]:
     for i in range(size - 2):
         later = size - 1 - i
         reflection = cost(later, 1 + 2 * later, later * _log2(size), 1)
-        total += _unpacked(1, size, slots) + householder(size) + reflection + _times(2 if i == 0 else 3, m5(size))
+        total += (
+            _unpacked(1, size, slots) + householder(size) + reflection + _times(2 if i == 0 else 3, m5(size))
+        )
         total += cost(refreshes=1 if i == 0 else 2)  # M, before P M and before (P M) P
         if i == 0:
             level = FRESH - 3
@@ -332,9 +334,9 @@ _M5 = (
 )
 _HOUSEHOLDER = (
     "A series of degree 31 takes 11 products and 29 with clear coefficients, which the paper does not "
-    "count and puts at 18 products in all. The row is divided by its length before the sign is taken and |u|^2 "
-    "is found, which is five products more. A refresh is of whole ciphertexts, where seven levels end; the paper divides the depth by "
-    "seven."
+    "count and puts at 18 products in all. The row is divided by its length before the "
+    "sign is taken and |u|^2 is found, which is some products more. A refresh is of whole ciphertexts, where "
+    "seven levels end; the paper divides the depth by seven."
 )
 _QR = (
     "The paper counts one product for each pair of rows where there are two, but all pairs, where half "

@@ -55,12 +55,12 @@ NOISE = 2.0**-24
 WIDEST = 12
 """Powers of two between the ends of an interval, at most: what lies below is hardly turned."""
 NARROWEST = 5
-"""At least: zero is so far outside of a narrower one that a series says nothing but the noise of its terms."""
+"""At least: zero is far outside of a narrower one, where a series is nothing but the noise of its terms."""
 SHORTEST = {"eigen/tridiagonal/": -4, "": -10 - 2 * MOST_RAISED}
 """The lowest end of an interval of squares of lengths, by the beginning of a place.
 
-Beside a diagonal there is nothing but noise once power iterations have settled. A tridiagonalisation that took it
-for rows would turn eigenvectors that were found already, and QR steps do without one."""
+Beside a diagonal there is nothing but noise once power iterations have settled. A tridiagonalisation that
+took it for rows would turn eigenvectors that were found already, and QR steps do without one."""
 _EXPONENTS = range(-120, 61)
 _SCALES = range(-60, 61)
 
@@ -180,7 +180,7 @@ class Deciding(Approximations):
         norm_2 = norm_2[norm_2 < _LARGEST**2]
         if not norm_2.size:
             raise ParameterError(
-                f"the simulation, on the rows of the island with most of them, leaves no number at {self.path}",
+                f"the simulation, on the rows of the island with most of them, leaves no row at {self.path}",
                 hint="fewer components, a smaller alpha, or a larger margin",
             )
         shortest = next(least for first, least in SHORTEST.items() if self.path.startswith(first))
@@ -229,7 +229,8 @@ class _Lengths(Stretches):
         norms = [np.linalg.norm(x.held[..., :length], axis=-1) for x in rows]
         lengths = [norm[np.isfinite(norm)] for norm in norms]
         powers = (
-            floor(log2(min(_LENGTH / _least(np.quantile(x, 0.9)), _MOST / _least(_longest(x))))) for x in lengths
+            floor(log2(min(_LENGTH / _least(np.quantile(x, 0.9)), _MOST / _least(_longest(x)))))
+            for x in lengths
         )
         self.powers[place] = tuple(max(0, min(MOST_STRETCHED, e)) for e in powers)
         return self.powers[place]
@@ -242,8 +243,8 @@ def _least(x: float) -> float:
 def _longest(x: Values, short: float = 2.0**-60) -> float:
     """Beyond what any world has: half as far, in digits, as the largest is beyond the usual.
 
-    In the first iterations lengths are quotients of what the sketch happens to have of two components, and a run
-    may be far from all worlds. Once rows have settled, nothing is added.
+    In the first iterations lengths are quotients of what the sketch happens to have of two components, and a
+    run may be far from all worlds. Once rows have settled, nothing is added.
     """
     usual, most = float(np.nanmedian(x)), float(np.nanmax(x))
     return most * min((most / max(usual, short)) ** 0.5, 2.0**WIDEST)
@@ -281,7 +282,10 @@ def _ends(norm_2: Values, margin: float, shortest: int) -> tuple[int, int]:
     Beyond the upper end a series grows without bounds, so that this end is further off where worlds differ
     most; below the lower one it falls gently.
     """
-    least, most = max(float(np.nanmin(norm_2)), 2.0**shortest), max(_longest(norm_2, 2.0**shortest), 2.0**shortest)
+    least, most = (
+        max(float(np.nanmin(norm_2)), 2.0**shortest),
+        max(_longest(norm_2, 2.0**shortest), 2.0**shortest),
+    )
     top = max(ceil(log2(most * margin**2)), shortest + NARROWEST)
     bottom = max(floor(log2(least / margin)), shortest, top - WIDEST)
     return min(bottom, top - NARROWEST), top

@@ -10,7 +10,7 @@ import (
 
 // A refresh decrypts under masks and encrypts again: every party sends s c1 + M
 // modulo few moduli, where the sum opens to the value plus all masks, and
-// -s a - M + e modulo all of them, where a is common. The masks are 2^64 times
+// -s a - M' + e modulo all of them, where a is common and M' is what is real of M. The masks are 2^64 times
 // wider than what they hide, so the masked value tells less than 2^-64 a
 // coefficient of it, and of the noise, which depends on keys.
 

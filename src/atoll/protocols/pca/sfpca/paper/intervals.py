@@ -247,7 +247,7 @@ def _longest(x: Values, short: float = 2.0**-60) -> float:
     run may be far from all worlds. Once rows have settled, nothing is added.
     """
     usual, most = float(np.nanmedian(x)), float(np.nanmax(x))
-    return most * min((most / max(usual, short)) ** 0.5, 2.0**WIDEST)
+    return most * min(float(np.sqrt(most / max(usual, short))), 2.0**WIDEST)
 
 
 _TOO_CLOSE = 0.94

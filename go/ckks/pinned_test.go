@@ -26,7 +26,7 @@ func TestPartsArePinned(t *testing.T) {
 		"relinearisation 2": "55c49a7874f8",
 		"rotation 1":        "9021b9648739",
 		"rotation 2":        "864ef886284c",
-		"refresh":           "948acfa0fed2",
+		"refresh":           "c8e74cc2e571",
 		"opening":           "5f047a930931",
 		"switching":         "27e5fc2ced08",
 		"share":             "98ef62ddc1e6",

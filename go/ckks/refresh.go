@@ -10,9 +10,24 @@ import (
 
 // A refresh decrypts under masks and encrypts again: every party sends s c1 + M
 // modulo few moduli, where the sum opens to the value plus all masks, and
-// -s a - M + e modulo all of them, where a is common. The masks are 2^64 times
+// -s a - M' + e modulo all of them, where a is common and M' is what is real of M. The masks are 2^64 times
 // wider than what they hide, so the masked value tells less than 2^-64 a
 // coefficient of it, and of the noise, which depends on keys.
+
+// What comes back has real numbers in its slots. Noise is complex, the square of
+// a number with an imaginary part is too small, and that of one which is mostly
+// imaginary is negative: rows that are hardly longer than the noise would have
+// no length. Masks of the first half hide both parts; the second takes of them
+// what the first will be opened for.
+
+// realPart is one coefficient of the mean of a polynomial and its conjugate,
+// which has -p_(n-i) at i.
+func realPart(p []wide, i int) wide {
+	if i == 0 {
+		return p[0]
+	}
+	return p[i].add(p[len(p)-i].negated()).half()
+}
 
 // decryption is s c1 modulo the moduli of a level, as coefficients;
 // for secret eyes only before something wide is added.
@@ -60,10 +75,14 @@ func (k *Secret) RefreshPart(out []byte, x *Ciphertext, common, seed []byte) err
 	second := m.ring(m.top).NewPoly()
 	domain := m.domain([]int{x.Level()}, x.mark(), common)
 	s, scale := newStream(seed, forMask, domain, 0), m.again(x.Level())
-	for i := range m.n {
-		mask := centred(s, m.MaskBits)
-		m.addWide(first, i, mask)
-		m.addWide(second, i, scale.of(mask).negated())
+	masks := make([]wide, m.n)
+	defer clear(masks)
+	for i := range masks {
+		masks[i] = centred(s, m.MaskBits)
+		m.addWide(first, i, masks[i])
+	}
+	for i := range masks {
+		m.addWide(second, i, scale.of(realPart(masks, i)).negated())
 	}
 	m.ring(m.top).NTT(second, second)
 	k.recrypt(second, m.commonOf(common, KindRefresh), newStream(seed, forRecrypt, domain, 0))
@@ -106,8 +125,8 @@ func Refreshed(x *Ciphertext, total, common []byte, parties int) (*Ciphertext, e
 	}
 	ct := m.newCiphertext(1, m.top)
 	first, scale := ct.Value[0], m.again(x.Level())
-	for i, value := range masked {
-		m.addWide(first, i, scale.of(value))
+	for i := range masked {
+		m.addWide(first, i, scale.of(realPart(masked, i)))
 	}
 	m.ring(m.top).NTT(first, first)
 	m.ring(m.top).Add(first, ring.Poly{Coeffs: rows[m.RefreshLevel+1:]}, first)

@@ -369,8 +369,8 @@ func TestPartsCarryErrors(t *testing.T) {
 	masks := s.masksOf(t, parts["refresh"], KindRefresh, x, m.RefreshLevel)
 	again := ring.Poly{Coeffs: rows("refresh", KindRefresh)[m.RefreshLevel+1:]}
 	plain, scale := ring.NewPoly(m.n, m.top), m.again(x.Level())
-	for i, mask := range masks {
-		m.addWide(plain, i, scale.of(mask))
+	for i := range masks {
+		m.addWide(plain, i, scale.of(realPart(masks, i)))
 	}
 	m.ring(m.top).NTT(plain, plain)
 	m.ring(m.top).Add(again, plain, again)

@@ -33,6 +33,12 @@ func (x wide) flipped(sign uint64) wide {
 	return wide{high, low}
 }
 
+// half is x / 2, rounded up in the middle.
+func (x wide) half() wide {
+	y := x.add(wide{low: 1})
+	return wide{uint64(int64(y.high) >> 1), y.low>>1 | y.high<<63}
+}
+
 // bits is the length of the magnitude.
 func (x wide) bits() int {
 	y := x.flipped(x.sign())

@@ -11,7 +11,7 @@ import numpy as np
 from atoll.protocols.pca.sfpca.paper import parameters
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape, principal
 from atoll.protocols.pca.sfpca.paper.certificate import examined
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Intervals, simulated, simulating, taken
+from atoll.protocols.pca.sfpca.paper.intervals import Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course, Factorisation, Method
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of, spreading
 from atoll.secret_matrices.slots.approximations import agreed
@@ -90,7 +90,7 @@ def planned(
 ) -> tuple[Plan, list[Any]]:
     """What all roles know, and the inputs of all: the coordinator's first, which is none."""
     shape = shape_of(parts, psi, paper)
-    use = agreed(intervals.of, paper.degree, FLOOR)
+    use = agreed(intervals.of, paper.degree)
     plan = Plan(shape, course, paper, use, intervals.variances, intervals.stretches)
     sketch, start = sketch_of(seed, shape.rho, shape.n), 0
     given: list[Any] = [None]

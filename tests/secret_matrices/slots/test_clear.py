@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from atoll.errors import ParameterError, RunError
-from atoll.secret_matrices.slots.approximations import Recording, agreed, series
+from atoll.secret_matrices.slots.approximations import HIGHEST, MOST_RAISED, Recording, agreed, series
 from atoll.secret_matrices.slots.clear import Clear, together
 from atoll.secret_matrices.slots.levelled import polynomial_operations, rotations_of, whole
 from atoll.secret_matrices.slots.machine import Operation, Slots, Where
@@ -162,39 +162,63 @@ def test_a_sign_on_one_side_is_a_constant_that_stays_a_ciphertext() -> None:
         assert others == [0.0] * 30
 
 
-def test_a_sign_on_both_sides_is_one_away_from_zero() -> None:
-    both = series("a/sign", (-1.0, 2.0), 31)
-    x = np.array([-2.0, -0.5, 0.5, 2.0]) / 2.0
-    np.testing.assert_allclose(np.polynomial.chebyshev.chebval(x, both.coefficients), np.sign(x), atol=0.05)
+def test_a_sign_on_both_sides_changes_beside_zero() -> None:
+    """A row that is hardly there has a number near zero, and a side like any other."""
+    both = series("a/sign", (-1.0, 1.0), 31)
+    x = np.array([-1.5, -1.0, -0.95, -0.5, 0.0, 0.5, 1.0, 1.5])
+    found = np.polynomial.chebyshev.chebval(x / both.high, both.coefficients)
+    np.testing.assert_allclose(found, np.where(x < -0.75, -1, 1), atol=0.04)
+
+
+@pytest.mark.parametrize("side", [(-1.0, 1.0), (0.0, 1.0), (-1.0, 0.0)])
+def test_u_is_never_nothing(side: tuple[float, float]) -> None:
+    """|u|^2 of rows of length one, but of those along the axis where the sign is constant; and of no row."""
+    made = series("a/sign", side, 31)
+    x = np.linspace(-0.94 if side[0] == 0 else -1.0, 0.94 if side[1] == 0 else 1.0, 400)
+    sigma = np.polynomial.chebyshev.chebval(x / made.high, made.coefficients)
+    k = 1 + 2 * sigma * x + sigma**2
+    assert k.min() > 0.119
+    assert k.max() <= HIGHEST
+    nothing = float(np.polynomial.chebyshev.chebval(0.0, made.coefficients))
+    assert nothing**2 == pytest.approx(1.0, abs=0.02)
 
 
 def test_intervals_are_what_was_seen_and_more() -> None:
     async def program(m: Slots, own: Any) -> Any:
         x = m.plus(m.scaled(await encrypted(m, own), 0), 0.25 * ONES)
         inner = use.inside("here")
-        m.polynomial(x, inner["root"])
+        m.polynomial(x, inner["length"])
         m.polynomial(m.scaled(x, -1), inner["sign"])
 
     use = Recording()
     run(program)
-    assert use.intervals(2.0) == {"here/root": (0.125, 0.5), "here/sign": (-np.sqrt(0.5), 0.0)}
+    assert use.intervals(2.0) == {"here/length": (0.125, 0.5), "here/sign": (-1.0, 0.0)}
     table = agreed(use.intervals())
-    assert table.inside("here")["root"].low == 0.125
-    with pytest.raises(ParameterError, match="no interval was agreed for there/root"):
-        table.inside("there")["root"]
+    assert table.inside("here")["length"].low == 0.125 * 4**4
+    with pytest.raises(ParameterError, match="no interval was agreed for there/length"):
+        table.inside("there")["length"]
+
+
+def test_rows_are_raised_towards_one_interval() -> None:
+    """By powers of two, as far as these cost no level; told is the interval before."""
+    for high, power in ((2.0**10, 0), (2.0**7, 0), (2.0**6, 1), (2.0**-4, 6), (2.0**-60, MOST_RAISED)):
+        use = agreed({"a/length": (high / 64, high)}).inside("a")
+        assert use.raised(None, 4) == power  # type: ignore[arg-type]
+        assert use["length"].high == high * 4.0**power
+    assert whole(2**MOST_RAISED)
 
 
 def test_a_value_outside_its_interval_is_noted() -> None:
     async def program(m: Any, own: Any) -> Any:
         x = m.plus(m.scaled(await encrypted(m, own), 0), 3.0 * ONES)
-        m.polynomial(x, series("here/root", (0.5, 2.0), 31))
+        m.polynomial(x, series("here/length", (0.5, 2.0), 31))
         return dict(m.outside)
 
-    assert run(program)[0] == {"here/root": 3.0}
+    assert run(program)[0] == {"here/length": 3.0}
 
 
 def test_empty_and_negative_intervals_are_refused() -> None:
     with pytest.raises(ParameterError, match="is empty"):
-        series("a/root", (1.0, 1.0), 31)
+        series("a/length", (1.0, 1.0), 31)
     with pytest.raises(ParameterError, match="no values below zero"):
-        series("a/root", (-1.0, 1.0), 31)
+        series("a/length", (-1.0, 1.0), 31)

@@ -1,6 +1,6 @@
-"""Square root, sign and inverse square root as Chebyshev series on agreed intervals.
+"""Sign and inverse square root as Chebyshev series on agreed intervals.
 
-A place in the program has a path of names, as ``power/3/0/root``; its interval is agreed before the run. In
+A place in the program has a path of names, as ``power/3/0/length``; its interval is agreed before the run. In
 the paper one party runs the algorithm in the clear on its own rows, drawn again up to the size of all, and
 takes what it sees: :class:`Recording`.
 """
@@ -9,20 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Self
+from math import floor, log2
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from atoll.errors import ParameterError
 from atoll.secret_matrices.slots.machine import Approximation, Slots, Values, Vector
 
-__all__ = ["FLOOR", "FUNCTIONS", "Approximations", "Exact", "Interval", "Recording", "agreed", "series"]
+__all__ = [
+    "FUNCTIONS",
+    "HIGHEST",
+    "Approximations",
+    "Divided",
+    "Exact",
+    "Interval",
+    "Recording",
+    "agreed",
+    "power_of",
+    "series",
+]
 
 Interval = tuple[float, float]
-
-
-def _root(x: Values) -> Values:
-    return np.sqrt(np.maximum(x, 0.0))
 
 
 def _sign(x: Values) -> Values:
@@ -33,12 +41,21 @@ def _inverse(x: Values) -> Values:
     return 1 / np.sqrt(np.maximum(x, np.finfo(float).tiny))
 
 
-FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"root": _root, "sign": _sign, "inverse": _inverse}
-"""What is approximated, by the last name of a path."""
+FUNCTIONS: Mapping[str, Callable[[Values], Values]] = {"length": _inverse, "sign": _sign, "inverse": _inverse}
+"""What is approximated, by the last name of a path: 1 / |v| of |v|^2, the sign of v_0 / |v|, and 1 / |u|."""
 
-FLOOR = 2.0**-24
-SIGN_GAP = 1 / 8
-"""A sign on an interval around zero is fitted to what is not smaller than this part of it."""
+LARGEST = 1.5
+"""No number of a row is larger, once it is divided by what a series says is its length."""
+HIGHEST = 8.0
+"""Nor is |u|^2."""
+TOP, MOST_RAISED = 8, 10
+"""Rows are raised so that squares of their lengths are below two to the first; so much costs no level."""
+TURN, SIGN_GAP = -0.75, 0.2
+"""Where a sign changes, and how far from there its series says so.
+
+Not at zero: a row that is hardly there has a number near zero, and a side near zero would leave of u nothing
+that could be made longer. A row near the axis keeps most of itself whatever the side is.
+"""
 SIGN_SLOPE = 2.0**-30
 """What a constant sign still takes of its argument: a constant alone leaves no ciphertext, but
 the same number in the clear every time, which no machine refreshes twice."""
@@ -66,18 +83,22 @@ def series(name: str, interval: Interval, degree: int) -> Approximation:
 def _sign_series(name: str, interval: Interval, degree: int) -> Approximation:
     """On one side of zero a constant, which makes a reflection for values of the other sign too.
 
-    Around zero, least squares on both sides of a gap, odd terms only.
+    Else least squares on both sides of a gap. What an interval says is on which sides of zero there are
+    numbers; how large they are is known.
     """
     low, high = interval
-    end = max(-low, high)
+    end = LARGEST
     if not low < 0 < high:
         constant = (1.0 if high > 0 else -1.0, SIGN_SLOPE, *(0.0,) * (degree - 1))
         return Approximation(name, -end, end, constant)
-    x = SIGN_GAP + (1 - SIGN_GAP) * (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
-    odd = np.arange(1, degree + 1, 2)
-    fitted = np.linalg.lstsq(np.cos(np.outer(np.arccos(x), odd)), np.ones(len(x)), rcond=None)[0]
-    coefficients = np.zeros(degree + 1)
-    coefficients[odd] = fitted
+    steps = (1 - np.cos(np.linspace(0, np.pi, 20 * degree))) / 2
+    sides = [
+        TURN + SIGN_GAP + (end - TURN - SIGN_GAP) * steps,
+        TURN - SIGN_GAP - (end + TURN - SIGN_GAP) * steps,
+    ]
+    x, due = np.concatenate(sides) / end, np.repeat([1.0, -1.0], len(steps))
+    terms = np.cos(np.outer(np.arccos(np.clip(x, -1, 1)), np.arange(degree + 1)))
+    coefficients = np.linalg.lstsq(terms, due, rcond=None)[0]
     return Approximation(name, -end, end, tuple(map(float, coefficients)))
 
 
@@ -94,34 +115,57 @@ class Exact(Approximation):
         return FUNCTIONS[self.name.rsplit("/", 1)[-1]](x)
 
 
+class Divided(NamedTuple):
+    """A row divided by what is found to be its length."""
+
+    inverse: Vector
+    """What it is multiplied with."""
+    norm_2: Vector
+    """The square of its length then: one, but for the approximation."""
+    along: Vector
+    """Its number then."""
+    side: Vector
+    """The sign of that."""
+
+
 @dataclass(frozen=True)
 class Approximations:
     """The approximations of a part of the program."""
 
     table: Mapping[str, Approximation]
     path: str = ""
-    floor: float = FLOOR
-    """Added to the square of a norm before its root is taken."""
+    powers: Mapping[str, int] = field(default_factory=dict)
+    """The powers of two that rows are raised by before they are divided by their length, by path."""
 
     def inside(self, name: str) -> Self:
         """Those of a part of this part."""
         return replace(self, path=f"{self.path}{name}/")
 
-    @property
-    def levels_of_root(self) -> int:
-        """Levels that root and sign take, side by side."""
-        return max(self["root"].depth, self["sign"].depth)
+    def raised(self, v: Vector, length: int) -> int:
+        """By which power of two a row is multiplied before its reflection, which does not depend on it."""
+        del v, length
+        return self.powers.get(self.path, 0)
 
-    async def root_and_sign(self, m: Slots, norm_2: Vector, v_0: Vector) -> tuple[Vector, Vector, Vector]:
-        """The root of a number that is not negative, the sign of another, and that other to go on with."""
-        norm_2, v_0 = await m.room([norm_2, v_0], self.levels_of_root)
-        lifted = m.plus(norm_2, np.full(m.slots, self.floor))
-        return m.polynomial(lifted, self["root"]), m.polynomial(v_0, self["sign"]), v_0
+    @property
+    def levels_of_length(self) -> int:
+        """Levels that a row's length takes."""
+        return self["length"].depth
+
+    async def divided(self, m: Slots, norm_2: Vector, v_0: Vector) -> Divided:
+        """A row by its length, from |v|^2 and its number v_0; with levels left for three products."""
+        length, sign = self["length"], self["sign"]
+        [norm_2] = await m.room([norm_2], length.depth)
+        both = [m.polynomial(norm_2, length), v_0]
+        inverse, v_0 = await m.room(both, min(1 + sign.depth, m.fresh_level - m.lowest))
+        along = m.times(v_0, inverse)
+        [argument] = await m.room([along], sign.depth)
+        [side] = await m.room([m.polynomial(argument, sign)], 3)
+        return Divided(inverse, m.times(norm_2, m.times(inverse, inverse)), argument, side)
 
     async def inverse_root(self, m: Slots, k: Vector) -> Vector:
-        """One over the root of a positive number; a level is left."""
+        """One over the root of a positive number."""
         inverse = self["inverse"]
-        [k] = await m.room([k], inverse.depth + 1)
+        [k] = await m.room([k], min(inverse.depth + 1, m.fresh_level - m.lowest))
         return m.polynomial(k, inverse)
 
     def __getitem__(self, function: str) -> Approximation:
@@ -148,20 +192,29 @@ class Recording(Approximations):
     def intervals(self, margin: float = 2.0) -> dict[str, Interval]:
         """What to agree upon: everything that was seen, and as many times less and more as the margin says.
 
-        A number whose sign was always the same is taken to keep it; it is no larger than its row.
+        A number whose sign was always the same is taken to keep it.
         """
         out: dict[str, Interval] = {}
         for name, (low, high) in self.seen.items():
-            if not name.endswith("sign"):
+            if name.endswith("sign"):
+                out[name] = (-1.0 if low < 0 else 0.0, 1.0 if high > 0 else 0.0)
+            else:
                 out[name] = (low / margin, high * margin)
-                continue
-            _, square = self.seen[name.removesuffix("sign") + "root"]
-            end = float(np.sqrt(square * margin))
-            out[name] = (-end if low < 0 else 0.0, end if high > 0 else 0.0)
         return out
 
 
-def agreed(intervals: Mapping[str, Interval], degree: int = 31, floor: float = FLOOR) -> Approximations:
-    """Series of one degree on the agreed intervals."""
-    table = {name: series(name, interval, degree) for name, interval in intervals.items()}
-    return Approximations(table, floor=floor)
+def power_of(interval: Interval) -> int:
+    """The power of two that rows are raised by, of which an interval of squares of lengths is agreed."""
+    return max(0, min(MOST_RAISED, floor((TOP - log2(interval[1])) / 2)))
+
+
+def agreed(intervals: Mapping[str, Interval], degree: int = 31) -> Approximations:
+    """Series of one degree on the agreed intervals; those of lengths are of rows before they are raised."""
+    table, powers = {}, {}
+    for name, (low, high) in intervals.items():
+        unit = 1.0
+        if name.endswith("length"):
+            power = powers[name.removesuffix("length")] = power_of((low, high))
+            unit = 4.0**power
+        table[name] = series(name, (low * unit, high * unit), degree)
+    return Approximations(table, powers=powers)

@@ -82,13 +82,13 @@ def m5(size: int) -> Cost:
 
 
 def householder(length: int, *, fresh: bool = False, slots: int = SLOTS) -> Cost:
-    """Algorithm 2. A row that is not fresh is refreshed first; then the root, the side and k."""
+    """Algorithm 2. A row that is not fresh is refreshed first; then 1 / |v| and v_0, the side, and |u|^2."""
     series, wide = polynomial_operations(DEGREE), breadth(length, slots)
     return cost(
-        3 * series[Operation.MULTIPLY] + 3 + 2 * wide,
-        3 * series[Operation.WEIGH] + 2 + wide,
+        3 * series[Operation.MULTIPLY] + 4 + 3 * wide,
+        3 * series[Operation.WEIGH] + 2 + 2 * wide,
         2 * _log2(within(length, slots)),
-        3 if fresh else 3 + wide,
+        4 if fresh else 4 + wide,
     )
 
 
@@ -149,16 +149,16 @@ def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]
     spread = sum(k * _log2(k) for k in (*forth, *back))
     meetings = 2 * rows - 1
     series = polynomial_operations(DEGREE)
-    refreshes = (6 + blocks) * rows + meetings
+    refreshes = (7 + blocks) * rows + meetings
     coordinator = cost(
-        rows * (3 * series[Operation.MULTIPLY] + 3),
+        rows * (3 * series[Operation.MULTIPLY] + 6),
         rows * (3 * series[Operation.WEIGH] + 1),
         0,
         refreshes,
     )
     provider = cost(
         2 * rows + 2 * met - rows,
-        (4 + 2 * blocks) * rows + 2 * met + meetings,
+        (5 + 2 * blocks) * rows + 2 * met + meetings,
         rows * (2 * _log2(length) + _log2(slots // period(length))) + met * _log2(length) + spread,
         refreshes,
     )
@@ -167,18 +167,20 @@ def dqr(rows: int, length: int, providers: int, slots: int) -> tuple[Cost, Cost]
     return coordinator, provider
 
 
-def _unpacked(rows: int, size: int) -> Cost:
-    return cost(0, rows, rows * _log2(size))
+def _unpacked(rows: int, size: int, slots: int) -> Cost:
+    return cost(0, rows, rows * _log2(slots // period(size)))
 
 
-def _tridiagonal(size: int) -> tuple[Cost, int]:
+def _tridiagonal(size: int, slots: int) -> tuple[Cost, int]:
     """Lines 1 to 12 of algorithm 4, and the level of Q after them."""
     total = cost(0, size)
     level = 0
     for i in range(size - 2):
         later = size - 1 - i
         reflection = cost(later, 1 + 2 * later, later * _log2(size), 1)
-        total += _unpacked(1, size) + householder(size) + reflection + _times(2 if i == 0 else 3, m5(size))
+        total += (
+            _unpacked(1, size, slots) + householder(size) + reflection + _times(2 if i == 0 else 3, m5(size))
+        )
         total += cost(refreshes=1 if i == 0 else 2)  # M, before P M and before (P M) P
         if i == 0:
             level = FRESH - 3
@@ -186,24 +188,25 @@ def _tridiagonal(size: int) -> tuple[Cost, int]:
             total += cost(refreshes=int(level - LOWEST < 3))
             level = (FRESH if level - LOWEST < 3 else level) - 3
             level = min(level, FRESH - 6)
-    return total + cost(refreshes=1) + _unpacked(size, size), level
+    return total + cost(refreshes=1) + _unpacked(size, size, slots), level
 
 
-def eigen(size: int, w: int) -> Cost:
+def eigen(size: int, w: int, slots: int = SLOTS) -> Cost:
     """Algorithm 4."""
-    return eigen_and_level(size, w)[0]
+    return eigen_and_level(size, w, slots=slots)[0]
 
 
-def eigen_and_level(size: int, w: int, level: int = FRESH) -> tuple[Cost, int]:
+def eigen_and_level(size: int, w: int, level: int = FRESH, slots: int = SLOTS) -> tuple[Cost, int]:
     """The same for a matrix at a level, if it has more than two rows; and the level of the eigenvectors."""
     again = cost(refreshes=int(size > 2 and level - 1 - LOWEST < 3))  # the packed matrix, before line 7
-    total, level = _tridiagonal(size) if size > 2 else (cost(), -1)
+    total, level = _tridiagonal(size, slots) if size > 2 else (cost(), -1)
     start = FRESH - 1 if size > 2 else FRESH
     for i in reversed(range(1, size)):
         rows = i + 1
         for _ in range(w):
             total += cost(0, 1 + rows + 2 * rows + 1, _log2(size))  # the shift, taken off, packing, put back
-            total += qr(rows, size, level=start - 2, active=rows) + m5(size) + _unpacked(rows, size)
+            total += qr(rows, size, level=start - 2, active=rows) + m5(size)
+            total += _unpacked(rows, size, slots)
             rotation = FRESH if i > 1 else FRESH - 3
             total += cost(refreshes=2 + int(i > 1))  # R, T, and Q' unless it is still high
             if level >= 0:
@@ -214,7 +217,7 @@ def eigen_and_level(size: int, w: int, level: int = FRESH) -> tuple[Cost, int]:
             start = FRESH - 1
         total += cost(0, 1 + i)  # the eigenvalue, and the rows that are left
         start -= 1
-    return again + total + cost(0, 1) + _unpacked(size, size), level - 1
+    return again + total + cost(0, 1) + _unpacked(size, size, slots), level - 1
 
 
 # ---- beside the paper's ----
@@ -331,9 +334,9 @@ _M5 = (
 )
 _HOUSEHOLDER = (
     "A series of degree 31 takes 11 products and 29 with clear coefficients, which the paper does not "
-    "count and puts at 18 products in all. Root and sign stand side by side: 16 levels follow each other, "
-    "not 23. A refresh is of whole ciphertexts, where seven levels end; the paper divides the depth by "
-    "seven."
+    "count and puts at 18 products in all. The row is divided by its length before the "
+    "sign is taken and |u|^2 is found, which is some products more. A refresh is of whole ciphertexts, where "
+    "seven levels end; the paper divides the depth by seven."
 )
 _QR = (
     "The paper counts one product for each pair of rows where there are two, but all pairs, where half "

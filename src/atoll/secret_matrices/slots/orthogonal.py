@@ -159,15 +159,17 @@ async def dqr(m: Slots, V: Matrix, length: int, place: int | None, use: Approxim
     V = list(V)
     H: Matrix = []
     for i in range(len(V)):  # line 2
+        here = use.inside(f"{i}")
         v = m.own_inner([(V[i], columns.tail(i))])
+        v = m.scaled(v, 2 ** here.raised(v, length))
         norm_2 = everywhere(m, m.times(v, v), length)
         v_0 = everywhere(m, m.own_inner([(v, columns.unit(i))]), length)
         norm_2, v_0 = await m.total([norm_2, v_0])  # line 2 of algorithm 2
-        found = await m.room(list(await lengths(m, norm_2, v_0, use.inside(f"{i}"))), 3)
-        delta, scale = await m.broadcast(found)
-        [v] = await columns.refreshed(
-            [m.times(m.add(v, m.own_inner([(delta, columns.unit(i))])), scale)]  # line 3
-        )
+        inverse, side, scale = await lengths(m, norm_2, v_0, here)
+        both = [m.times(inverse, scale), m.times(side, scale)]
+        factor, first = await m.broadcast(await m.room(both, 3))
+        u = m.add(m.times(v, factor), m.own_inner([(first, columns.unit(i))]))  # line 3
+        [v] = await columns.refreshed([u])
         H.append(v)  # line 4
         if i + 1 < len(V):  # lines 5 to 8; R is not wanted, nor its row i
             V[i + 1 :] = await _reflected_apart(m, columns, V[i + 1 :], v)

@@ -49,15 +49,19 @@ def packed(m: Slots, rows: Matrix, size: int, start: int = 0) -> Vector:
 def unpacked(
     m: Slots, x: Vector, size: int, rows: Sequence[int] | None = None, mask: Values | None = None
 ) -> Matrix:
-    """Rows of a matrix, without what a mask leaves out: log2 d rotations repeat a row; one level."""
+    """Rows of a matrix, without what a mask leaves out: of its first copy in the slots; one level.
+
+    Copies of a matrix drift apart with the noise, and each goes on from what it has: the reflections of one
+    would turn another.
+    """
     d = period(size)
     wanted: Values = np.ones((size, size)) if mask is None else mask
     out = []
     for k in range(size) if rows is None else rows:
-        only: Values = np.zeros((size, size))
-        only[k] = wanted[k]
-        row = m.weighted(x, public_square(only, m.slots))
-        step = d * d // 2
+        only: Values = np.zeros((d, d))
+        only[k, :size] = wanted[k]
+        row = m.weighted(x, np.pad(only.reshape(-1), (0, m.slots - d * d)))
+        step = m.slots // 2
         while step >= d:
             row = m.add(row, m.rotate(row, step))
             step //= 2

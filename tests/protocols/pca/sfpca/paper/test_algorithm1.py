@@ -73,7 +73,7 @@ def test_the_mean_does_not_matter() -> None:
     assert cosines(ran.components, exact(X, 2)).min() > 0.999
 
 
-@pytest.mark.parametrize("place", ["components/0/inverse", "components/1/root", "power/3/0/inverse"])
+@pytest.mark.parametrize("place", ["components/0/inverse", "components/1/length", "power/3/0/inverse"])
 def test_a_wrong_interval_shows_in_the_certificate(intervals: Intervals, place: str) -> None:
     low, high = intervals.of[place]
     wrong = {**intervals.of, place: (low * 2.0**14, high * 2.0**14)}
@@ -116,6 +116,6 @@ def test_intervals_of_another_margin_are_wider(intervals: Intervals) -> None:
     narrower = [
         place
         for place, (low, high) in intervals.of.items()
-        if place.endswith("root") and wide.of[place][1] / wide.of[place][0] < high / low
+        if place.endswith("length") and wide.of[place][1] / wide.of[place][0] < high / low
     ]
     assert not narrower

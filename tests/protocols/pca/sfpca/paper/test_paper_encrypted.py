@@ -10,7 +10,6 @@ from tests.support.paper_runs import SEED, agreed_intervals, cosines, exact, pla
 from tests.support.slot_runs import COORDINATOR, clear, encrypted, provider
 
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Own, Plan, Shape
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of, spreading
 from atoll.secret_matrices.slots.approximations import agreed
@@ -55,6 +54,26 @@ def test_components_are_those_of_the_twin(course: Course) -> None:
     compare(*planned(PARTS, 1, PAPER, intervals, course))
 
 
+def uneven(rows: int = 120) -> Any:
+    """Variances from one to 1e-9: of the sketch's four rows two are shorter than a ciphertext's noise."""
+    rng = np.random.default_rng(5)
+    deviations = np.sqrt([1.0, 0.02, 1e-6, 1e-8, 1e-9])
+    return rng.normal(size=(rows, 5)) * deviations @ np.linalg.qr(rng.normal(size=(5, 5)))[0] + 0.5
+
+
+def test_rows_that_are_nothing_but_noise() -> None:
+    """Noise is complex: squares of such rows were below zero, and what their series made of that grew."""
+    X, paper = uneven(), Algorithm(p=4, alpha=2, w=1)
+    parts = np.array_split(X, 3)
+    intervals = agreed_intervals(parts, 2, paper)
+    plan, given = planned(parts, 2, paper, intervals, Course("precomp", "qr"))
+    tau, *W = encrypted(whole(plan), given).results[provider(0)]
+    turn = spreading(SEED, 5)
+    assert turn is not None
+    assert cosines(np.array(W) @ turn, exact(X, 2)).min() > 0.9999
+    assert abs(tau[0]) < 1e-3
+
+
 def test_where_islands_hold_columns() -> None:
     """The paper's D.2, with intervals of the pooled table."""
     X, places = table(), (slice(0, 2), slice(2, 3), slice(3, 5))
@@ -62,7 +81,7 @@ def test_where_islands_hold_columns() -> None:
     assert turn is not None
     unit = 2.0 ** (intervals.scale - int(np.ceil(np.log2(np.abs(X).max()))))
     shape, sketch = Shape((len(X),) * 3, 5, 1, 2, vertical=True), sketch_of(SEED, 2, len(X))
-    use = agreed(intervals.of, PAPER.degree, FLOOR)
+    use = agreed(intervals.of, PAPER.degree)
     plan = Plan(shape, Course("seq", "qr"), PAPER, use, intervals.variances, intervals.stretches)
     given: list[Any] = [None]
     for place in places:

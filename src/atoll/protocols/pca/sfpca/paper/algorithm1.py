@@ -156,8 +156,8 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
                 P = await factorised_apart(m, plan, factors, own, P, mean, f"power/{j}")
                 continue
             P = await m.room(P, depth(plan, factors))
-            Y = alike(m, await times(m, plan, factors, P, mean), shape.columns)
-            Y = stretched(m, plan, Y, f"power/{j}", shape.columns)
+            Y = stretched(m, plan, await times(m, plan, factors, P, mean), f"power/{j}", shape.columns)
+            Y = alike(m, Y, shape.columns)  # what it leaves between copies is not stretched
             P, _ = await qr(m, Y, shape.columns, use.inside(f"power/{j}"))  # P = QR^T(Xi(P G_i))
     with step("5"):
         P = await m.room(P, depth(plan, factors))
@@ -167,9 +167,9 @@ async def principal(m: Slots, plan: Plan, own: Own | None) -> Found:
     with step("6"):
         U = await eigenvectors(m, plan, Z)  # U = Eigen(Z, w)
     with step("7"):
-        U = await m.room(U[: shape.psi], 2)
+        U = await m.room(U[: shape.psi], 3)
         UY = multiply(m, U, encrypted_factor(Method.M2, (shape.rho, shape.columns), Y))
-        UY = stretched(m, plan, UY, "components", shape.columns)
+        UY = alike(m, stretched(m, plan, UY, "components", shape.columns), shape.columns)
         W, _ = await qr(m, UY, shape.columns, use.inside("components"))  # W = QR^T(Xi(U P_i))
     return Found(W, mean, factors)
 

@@ -97,10 +97,10 @@ def _chosen(s: Sizes, a: int, b: int, c: int) -> tuple[Cost, int]:
     return costs.by_method(method, a, b, c, slots=s.slots), method.levels
 
 
-def _alike(s: Sizes) -> tuple[Cost, int]:
-    """Copies made the same again, and the level that it takes."""
+def _alike(s: Sizes, rows: int) -> tuple[Cost, int]:
+    """Copies of so many rows made the same again, and the level that it takes."""
     copies = max(1, s.slots // period(s.m))
-    return (cost(0, s.rho, s.rho * _log2(copies)), 1) if copies > 1 else (cost(), 0)
+    return (cost(0, rows, rows * _log2(copies)), 1) if copies > 1 else (cost(), 0)
 
 
 def _product(s: Sizes, course: Course) -> _Product:
@@ -148,7 +148,7 @@ def _after(levels: Sequence[int], depth: int, taken: int) -> list[int]:
 
 def _iterations(s: Sizes, course: Course) -> tuple[Cost, Cost, list[int]]:
     """Step 4, and the levels of P after it."""
-    product, (alike, level) = _product(s, course), _alike(s)
+    product, (alike, level) = _product(s, course), _alike(s, s.rho)
     here, there, levels = cost(), cost(), [FRESH] * s.rho
     for _ in range(s.p):
         depth = 5 if course.qr == "dqr" else product.depth
@@ -173,11 +173,11 @@ def _iterations(s: Sizes, course: Course) -> tuple[Cost, Cost, list[int]]:
 def steps(s: Sizes, course: Course) -> list[Step]:
     """Steps 2 to 7."""
     four = _iterations(s, course)
-    product, (alike, one) = _product(s, course), _alike(s)
+    product, (alike, one) = _product(s, course), _alike(s, s.rho)
     P = _after(four[2], product.depth, 0)
     between, Y = product.passed(P)
     Y = [level - one for level in Y]
-    small, level = costs.eigen_and_level(s.rho, s.w, min(*P, *_after(Y, 4, 0)) - 2)
+    small, level = costs.eigen_and_level(s.rho, s.w, min(*P, *_after(Y, 4, 0)) - 2, s.slots)
     five = _both(
         product.coordinator
         + alike
@@ -185,10 +185,11 @@ def steps(s: Sizes, course: Course) -> list[Step]:
         product.provider,
         s.wide * (_due(four[2], product.depth) + _due(Y, 4)) + between,
     )
-    level, due = (FRESH, s.psi) if level - LOWEST < 2 else (level, 0)
-    last = costs.qr(s.psi, s.m, level=min(level - 1, *_after(Y, 4, 0)) - 1, slots=s.slots)
+    level, due = (FRESH, s.psi) if level - LOWEST < 3 else (level, 0)
+    again, one = _alike(s, s.psi)
+    last = costs.qr(s.psi, s.m, level=min(level - 1, *_after(Y, 4, 0)) - 1 - one, slots=s.slots)
     turned = costs.by_method(Method.M2, s.psi, s.rho, s.m, encrypted=True, slots=s.slots)
-    seven = turned + cost(0, s.psi * s.wide) + last
+    seven = turned + cost(0, s.psi * s.wide) + again + last
     refreshed = cost(refreshes=last[Operation.REFRESH])
     ours = (
         ("2", cost(), _sends(s.wide)),

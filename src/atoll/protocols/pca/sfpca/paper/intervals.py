@@ -35,9 +35,16 @@ from atoll.protocols.pca.sfpca.paper.algorithm1 import (
 from atoll.protocols.pca.sfpca.paper.messages import Estimates
 from atoll.protocols.pca.sfpca.paper.parameters import Algorithm, Course
 from atoll.protocols.pca.sfpca.paper.sketch import sketch_of
-from atoll.secret_matrices.slots.approximations import Approximations, Exact, series
+from atoll.secret_matrices.slots.approximations import (
+    HIGHEST,
+    MOST_RAISED,
+    Approximations,
+    Exact,
+    power_of,
+    series,
+)
 from atoll.secret_matrices.slots.clear import Clear, together
-from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values
+from atoll.secret_matrices.slots.machine import Approximation, Matrix, Values, Vector
 from atoll.secret_matrices.slots.products import period
 from atoll.study.address import Address
 
@@ -45,10 +52,15 @@ SKETCHES = 32
 """Sketches that the simulation runs with, side by side."""
 NOISE = 2.0**-24
 """Of a ciphertext's numbers after a step, as the simulation has it."""
-FLOOR = 2.0**-12
-"""Added to every |v|^2 before its root: well above the noise of a sum of squares."""
 WIDEST = 12
-"""Powers of two between the ends of an interval, at most: what lies below is taken for small."""
+"""Powers of two between the ends of an interval, at most: what lies below is hardly turned."""
+NARROWEST = 5
+"""At least: zero is far outside of a narrower one, where a series is nothing but the noise of its terms."""
+SHORTEST = {"eigen/tridiagonal/": -4, "": -10 - 2 * MOST_RAISED}
+"""The lowest end of an interval of squares of lengths, by the beginning of a place.
+
+Beside a diagonal there is nothing but noise once power iterations have settled. A tridiagonalisation that
+took it for rows would turn eigenvectors that were found already, and QR steps do without one."""
 _EXPONENTS = range(-120, 61)
 _SCALES = range(-60, 61)
 
@@ -68,7 +80,7 @@ def simulated(rows: Table, shape: Shape, course: Course, paper: Algorithm, seed:
     scale = _scale_of(float(values[0]))
     variances = tuple(_power_below(v * 4.0**scale) for v in values[: shape.rho])
     table = np.resize(rows, (shape.n, shape.columns)) * 2.0**scale
-    deciding = Deciding(degree=paper.degree, margin=paper.margin, floor=FLOOR)
+    deciding = Deciding(degree=paper.degree, margin=paper.margin)
     lengths = _Lengths()
     plan = Plan(shape._replace(rows=(shape.n,)), course, paper, deciding, variances, lengths)
     seeds = (randomness.derive(seed, "sketch", i) for i in range(SKETCHES))
@@ -148,18 +160,34 @@ class Deciding(Approximations):
     """Chooses the interval of each place as the program first comes to it."""
 
     table: Mapping[str, Approximation] = field(default_factory=dict)
+    powers: dict[str, int] = field(default_factory=dict)
     degree: int = 31
     margin: float = 2.0
     ends: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By place: the side of zero, and the exponents of both ends."""
-    norms: dict[str, Values] = field(default_factory=dict)
-    """Squares of the norms that roots were taken of, for the sign beside each."""
-
     heads: dict[str, Values] = field(default_factory=dict)
-    """The coordinates that are left after each reflection."""
+    """The coordinates that are left after each reflection, of rows of length one."""
 
     def __getitem__(self, function: str) -> Approximation:
         return _Undecided(self.path + function, -1.0, 1.0, (0.0,) * (self.degree + 1), {}, by=self)
+
+    def raised(self, v: Vector, length: int) -> int:
+        """Where a world has the row: its interval, from every world's, and what follows from that."""
+        if v.held is None:
+            return 0
+        rows = np.concatenate(v.held, axis=-1) if v.wide > 1 else v.held
+        norm_2 = np.square(rows[..., :length]).sum(axis=-1)
+        norm_2 = norm_2[norm_2 < _LARGEST**2]
+        if not norm_2.size:
+            raise ParameterError(
+                f"the simulation, on the rows of the island with most of them, leaves no row at {self.path}",
+                hint="fewer components, a smaller alpha, or a larger margin",
+            )
+        shortest = next(least for first, least in SHORTEST.items() if self.path.startswith(first))
+        ends = (1, *_ends(norm_2, self.margin, shortest))
+        self.ends[f"{self.path}length"] = ends
+        self.powers[self.path] = power_of(interval(*ends))
+        return self.powers[self.path]
 
     def decide(self, place: str, x: Values) -> tuple[float, float]:
         """The interval of a place, from every world's argument there."""
@@ -171,26 +199,25 @@ class Deciding(Approximations):
                 hint="fewer components, a smaller alpha, or a larger margin",
             )
         x = np.where(there[..., None], x, np.nan)
-        if function == "root":
-            self.norms[where] = x
+        if function == "length":
+            unit = 4.0 ** self.powers[f"{where}/"]
+            low, high = interval(*self.ends[place])
+            return low * unit, high * unit
         if function == "sign":
-            self.ends[place] = _side(x, self.norms[where], self.margin)
+            self.ends[place] = (_side(x), -1, 0)
             self.heads[where] = x
         else:
-            both = x
-            if function == "inverse" and self.ends[f"{where}/sign"][0]:
-                both = _from_either_side(self.norms[where], self.heads[where])
-            unsettled = next((f for first, f in _UNSETTLED.items() if place.startswith(first)), 1.0)
-            self.ends[place] = (1, *_ends(both, self.margin, unsettled, self.floor))
+            constant = self.ends[f"{where}/sign"][0] != 0
+            self.ends[place] = (1, *_of_reflections(x, self.heads[where] if constant else None, self.margin))
         return interval(*self.ends[place])
 
 
-_LENGTH = 8.0
-"""Of the longest row in any world, after stretching."""
+_LENGTH, _MOST = 8.0, 32.0
+"""Of the longest row in most worlds, and of one that is further off than any, after stretching."""
 
 
 class _Lengths(Stretches):
-    """Stretches rows so that they are about as long as the largest variance, in the worst of all worlds."""
+    """Stretches rows so that they are about as long as the largest variance, in most worlds."""
 
     def __init__(self) -> None:
         self.powers: dict[str, tuple[int, ...]] = {}
@@ -200,48 +227,68 @@ class _Lengths(Stretches):
         if rows[0].held is None:
             return [0] * len(rows)
         norms = [np.linalg.norm(x.held[..., :length], axis=-1) for x in rows]
-        longest = [float(np.nanquantile(np.where(np.isfinite(norm), norm, np.nan), 0.9)) for norm in norms]
-        powers = (floor(log2(_LENGTH / max(length, 2.0**-40))) for length in longest)
+        lengths = [norm[np.isfinite(norm)] for norm in norms]
+        powers = (
+            floor(log2(min(_LENGTH / _least(np.quantile(x, 0.9)), _MOST / _least(_longest(x)))))
+            for x in lengths
+        )
         self.powers[place] = tuple(max(0, min(MOST_STRETCHED, e)) for e in powers)
         return self.powers[place]
 
 
-_TOO_CLOSE = 0.97
+def _least(x: float) -> float:
+    return max(float(x), 2.0**-40)
+
+
+def _longest(x: Values, short: float = 2.0**-60) -> float:
+    """Beyond what any world has: half as far, in digits, as the largest is beyond the usual.
+
+    In the first iterations lengths are quotients of what the sketch happens to have of two components, and a
+    run may be far from all worlds. Once rows have settled, nothing is added.
+    """
+    usual, most = float(np.nanmedian(x)), float(np.nanmax(x))
+    return most * min(float(np.sqrt(most / max(usual, short))), 2.0**WIDEST)
+
+
+_TOO_CLOSE = 0.94
 """A reflection with a constant sign is good if no row lies closer to the axis on the other side."""
 
 
-def _side(v_0: Values, norm_2: Values, margin: float) -> tuple[int, int, int]:
+def _side(along: Values) -> int:
     """A constant sign where that makes good reflections in every world; else both sides of zero."""
-    top = ceil(log2(max(float(np.nanmax(np.abs(v_0))) * margin, 2.0**-60)))
-    along = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
     best = 1 if float(np.nanmin(along)) >= -float(np.nanmax(along)) else -1
-    worst = float(np.nanmin(best * along))
-    return (best if worst > -_TOO_CLOSE else 0), top - WIDEST, top
+    return best if float(np.nanmin(best * along)) > -_TOO_CLOSE else 0
 
 
-def _from_either_side(norm_2: Values, v_0: Values) -> Values:
-    """|u|^2 of a reflection with a constant sign; where worlds differ, for rows on either side of zero."""
-    signed = v_0 / np.sqrt(np.maximum(norm_2, 2.0**-60))
-    if np.nanmin(np.abs(signed)) > 0 and abs(float(np.nansum(np.sign(signed)))) == np.isfinite(signed).sum():
-        return np.asarray(2 * norm_2 * (1 + np.abs(signed)), np.float64)
-    along = np.minimum(np.abs(v_0) / np.sqrt(np.maximum(norm_2, 2.0**-60)), _TOO_CLOSE)
-    return np.asarray(2 * norm_2 * np.stack([1 - along, 1 + along]), np.float64)
+def _of_reflections(k: Values, along: Values | None, margin: float) -> tuple[int, int]:
+    """Of |u|^2, which cannot be larger; where worlds differ, for rows on either side of zero.
+
+    ``along``: v_0 / |v| where the sign is constant.
+    """
+    least = float(np.nanmin(k))
+    if along is not None and float(np.nanmin(along)) < 0 < float(np.nanmax(along)):
+        least = min(least, 2 * (1 - min(float(np.nanmax(np.abs(along))), _TOO_CLOSE)))
+    top = int(log2(HIGHEST))
+    bottom = floor(log2(max(least, 2.0**-20) / margin))
+    return min(max(bottom, _LEAST_REFLECTION), top - NARROWEST), top
 
 
-def _ends(x: Values, margin: float, unsettled: float, floor_: float) -> tuple[int, int]:
-    """Powers of two around what all worlds have.
+_LEAST_REFLECTION = floor(log2(2 * (1 - _TOO_CLOSE)))
+
+
+def _ends(norm_2: Values, margin: float, shortest: int) -> tuple[int, int]:
+    """Powers of two around what all worlds have, and a run may have.
 
     Beyond the upper end a series grows without bounds, so that this end is further off where worlds differ
     most; below the lower one it falls gently.
     """
-    least, most = max(float(np.nanmin(x)), floor_), max(float(np.nanmax(x)), floor_)
-    top = ceil(log2(most * margin * unsettled))
-    bottom = floor(log2(least / margin))
-    return max(bottom, top - WIDEST), top
-
-
-_UNSETTLED = {"power/0/": 4.0}
-"""How much larger than in any world a number may be in the first iterations, which rest on the sketch."""
+    least, most = (
+        max(float(np.nanmin(norm_2)), 2.0**shortest),
+        max(_longest(norm_2, 2.0**shortest), 2.0**shortest),
+    )
+    top = max(ceil(log2(most * margin**2)), shortest + NARROWEST)
+    bottom = max(floor(log2(least / margin)), shortest, top - WIDEST)
+    return min(bottom, top - NARROWEST), top
 
 
 def interval(side: int, low: int, high: int) -> tuple[float, float]:

@@ -38,7 +38,7 @@ from atoll.protocols.pca.sfpca.paper.counts import operations
 from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
 from atoll.protocols.pca.sfpca.paper.forecast import forecast
-from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Agreed, Intervals, simulated, simulating, taken
+from atoll.protocols.pca.sfpca.paper.intervals import Agreed, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.noise import list_of
 from atoll.protocols.pca.sfpca.paper.parameters import (
@@ -242,7 +242,7 @@ def _spreading(study: Study, columns: int) -> Matrix | None:
 def _plan(study: Study, public: Public, intervals: Intervals, parties: Parties | None = None) -> Plan:
     p = study.read_parameters(PaperParameters)
     if p.paper.nonlinear == "chebyshev":
-        use: Approximations = agreed(intervals.of, p.paper.degree, FLOOR)
+        use: Approximations = agreed(intervals.of, p.paper.degree)
     else:
         use = OnShares(parties=parties)
     return Plan(public.shape, public.course, p.paper, use, intervals.variances, intervals.stretches)

@@ -2,7 +2,7 @@
 
 Froelicher et al. 2023, appendix D.1, protocol 1: an encrypted number becomes shares of the providers modulo a
 prime, they compute on these (:mod:`atoll.secret_numbers`), and encrypt what they have of the result. No
-interval is needed. ``lss-op``: root, sign and inverse root of algorithm 2; ``lss``: step 6 as well.
+interval is needed. ``lss-op``: inverse roots and signs of algorithm 2; ``lss``: step 6 as well.
 
 Deviations: the eigenvectors of step 6 are found by Jacobi's method, which needs no w and no gaps; and triples
 come from a dealer, as the paper has it, only where the study names one: otherwise the providers make them.
@@ -18,7 +18,7 @@ import numpy as np
 
 from atoll.network import Network, Record
 from atoll.protocols.pca.sfpca.paper.parameters import DEALER
-from atoll.secret_matrices.slots.approximations import Approximations
+from atoll.secret_matrices.slots.approximations import Approximations, Divided
 from atoll.secret_matrices.slots.machine import Approximation, Matrix, Slots, Vector
 from atoll.secret_matrices.slots.products import period
 from atoll.secret_numbers import eigen, functions
@@ -28,8 +28,9 @@ from atoll.secret_numbers.party import Party
 from atoll.secret_numbers.supplies import Dealt, Joint
 from atoll.study.model import Study
 
-FLOOR = 2.0**-20
-"""Squares of norms are lifted by this: ten times a ciphertext's noise, so that none is below zero."""
+FLOOR = 2.0**-18
+"""Squares of lengths are lifted by this before their root: well above a ciphertext's noise, so that none is
+below zero; one over the root is no larger than 2^9."""
 
 Function = Callable[[Parties, list[Elements]], Awaitable[list[Elements]]]
 
@@ -43,21 +44,21 @@ def parties_of(net: Network, record: Record, study: Study) -> Party:
 
 @dataclass(frozen=True)
 class OnShares(Approximations):
-    """Root, sign and inverse root by the providers' shares; the coordinator has no parties."""
+    """Inverse roots and signs by the providers' shares; the coordinator has no parties."""
 
     table: dict[str, Approximation] = field(default_factory=dict)
-    floor: float = FLOOR
     parties: Parties | None = None
 
     @property
-    def levels_of_root(self) -> int:
+    def levels_of_length(self) -> int:
         return 0
 
-    async def root_and_sign(self, m: Slots, norm_2: Vector, v_0: Vector) -> tuple[Vector, Vector, Vector]:
-        lifted = m.plus(norm_2, np.full(m.slots, self.floor))
-        # A ciphertext that became shares is not refreshed any more: v_0 comes back with the others.
-        norm, side, fresh = await on_shares(m, self.parties, [lifted, v_0], [1, 1], _root_and_sign, 3)
-        return norm, side, fresh
+    async def divided(self, m: Slots, norm_2: Vector, v_0: Vector) -> Divided:
+        # A ciphertext that became shares is not refreshed any more: what went in comes back as well.
+        rows = await on_shares(m, self.parties, [norm_2, v_0], [1, 1], _inverse_and_sign, 4)
+        inverse, side, norm_2, v_0 = rows
+        n = m.times(norm_2, m.times(inverse, inverse))
+        return Divided(inverse, n, m.times(v_0, inverse), side)
 
     async def inverse_root(self, m: Slots, k: Vector) -> Vector:
         [scale] = await on_shares(m, self.parties, [k], [1], _inverse_root, 1)
@@ -82,9 +83,11 @@ async def on_shares(
     return await m.from_shares(made, [m.slots] * count, PRIME, FRACTION)
 
 
-async def _root_and_sign(parties: Parties, given: list[Elements]) -> list[Elements]:
+async def _inverse_and_sign(parties: Parties, given: list[Elements]) -> list[Elements]:
     norm_2, v_0 = given
-    return [await functions.square_root(parties, norm_2), await functions.signed_one(parties, v_0), v_0]
+    lifted = elements(norm_2 + parties.constant(np.full(norm_2.shape[1:], FLOOR)))
+    inverse = await functions.inverse_square_root(parties, lifted)
+    return [inverse, await functions.signed_one(parties, v_0), norm_2, v_0]
 
 
 async def _inverse_root(parties: Parties, given: list[Elements]) -> list[Elements]:

@@ -176,7 +176,6 @@ def test_a_provider_that_must_give_its_share_first_is_found_out_by_the_width(
 @pytest.mark.parametrize("member", ["p0", "p1", "p2"])
 def test_every_member_checks_the_width_itself(member: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where all others, and the coordinator, would go on."""
-    clear = courses.go.clear_total
     checking = roles.Provider._total
 
     async def alone(self: Any, course: Any) -> Any:
@@ -198,7 +197,6 @@ def test_every_member_checks_the_width_itself(member: str, monkeypatch: pytest.M
     monkeypatch.setattr(roles.Provider, "_total", alone)
     zeros = np.zeros((ROWS, 1, 8), np.uint64)
     monkeypatch.setattr(go.ProductSum, "clear", lambda _, c: zeros[:, :, : c.share_words])
-    assert clear is go.clear_total
     error, tap = rushed(monkeypatch, copies=False)
     assert isinstance(error, AtollError)
     assert "wider than its masks" in str(error)

@@ -77,7 +77,7 @@ def test_rates_are_of_the_right_order(rates: Rates) -> None:
     """A rotation takes many times what a sum does; extrapolations grow with their counts."""
     assert rates.fresh["Rot"] > 5 * rates.fresh["c + c'"]
     assert rates.fresh["c · c'"] > rates.fresh["v · c"] > 0
-    assert all(rates.each[kind] >= 0 for kind in Operation)
+    assert all(rates.steps.each[kind] >= 0 for kind in Operation)
     few, many = (paper.processor_seconds(counted(Setting((20, 20), 4, p, 1, 1, 1)), rates) for p in (2, 8))
     assert 0 < few < many < 4 * few + 1
 

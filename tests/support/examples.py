@@ -147,6 +147,35 @@ def sfpca_paper() -> Example:
     return Example(study, islands)
 
 
+def sfpca_paper_columns() -> Example:
+    """Three islands with columns of the same rows, and intervals stated from the pooled table."""
+    X, names = paper_runs.table(), ["age", "dose", "weight", "stay", "score"]
+    places = ((0, 2), (2, 3), (3, 5))
+    islands = as_islands([pd.DataFrame(X[:, a:b], columns=names[a:b]) for a, b in places])
+    example = sfpca_paper()
+    paper = example.study.parameters["paper"] | {"p": 2, "intervals": paper_runs.stated(X, 2)}
+    study = structs.replace(
+        example.study,
+        partition="vertical",
+        parties=parties(islands, "provider", "coordinator"),
+        parameters=example.study.parameters | {"paper": paper},
+        release={
+            "components": ("provider",),
+            "scores": ("island-1",),
+            "explained_variance": ("coordinator",),
+        },
+    )
+    return Example(study, islands)
+
+
+def sfpca_paper_noise() -> Example:
+    """Noise of a shuffled list in everything that is opened but the certificate."""
+    example = sfpca_paper()
+    paper = example.study.parameters["paper"] | {"noise": {"scale": 0.01}}
+    parameters = example.study.parameters | {"paper": paper}
+    return Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+
 def private_sfpca(**parameters: Any) -> Example:
     """Components to all, own scores to their owners; noise in everything that is opened."""
     example = sfpca(**({"epsilon": 5.0, "delta": 1e-5, "bounds": 16.0} | parameters))
@@ -354,6 +383,8 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
     "sfpca-standardised": sfpca_standardised,
     "sfpca-standardised-scores": sfpca_standardised_scores,
     "sfpca-paper": sfpca_paper,
+    "sfpca-paper-columns": sfpca_paper_columns,
+    "sfpca-paper-noise": sfpca_paper_noise,
     "sfpca-private": private_sfpca,
     "sfpca-private-pure": lambda: private_sfpca(delta=None, rows="clip"),
     "sfpca-columns": sfpca_columns,

@@ -69,6 +69,17 @@ def agreed_intervals(
     return taken(told, shape.rho, Address("p0", "provider"))
 
 
+def stated(X: np.ndarray[Any, Any], p: int) -> dict[str, Any]:
+    """Intervals of the pooled table for one component, as a study states them."""
+    told = agreed_intervals([X], 1, Algorithm(p=p, alpha=1, w=1), "seq")
+    return {
+        "scale": told.scale,
+        "variances": list(told.variances),
+        "places": {place: list(ends) for place, ends in told.of.items()},
+        "stretches": {place: list(powers) for place, powers in told.stretches.powers.items()},
+    }
+
+
 def planned(
     parts: Sequence[np.ndarray[Any, Any]],
     psi: int,

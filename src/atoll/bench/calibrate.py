@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import mmap
-import time
 from collections.abc import Callable
 from functools import partial
-from math import ceil
 from typing import Any
 
 import numpy as np
 
+from atoll.bench import slot_rates
+from atoll.bench.timing import processor_seconds
 from atoll.crypto import products as go
+from atoll.crypto.digest import digest
 from atoll.crypto.products import Clearing, Layout, Ring
 from atoll.network import Network, Record
 from atoll.protocols import PROTOCOLS
@@ -30,34 +30,19 @@ from atoll.secret_matrices.widths import rings_for, widest_ring
 from atoll.study.model import Parameters, Party, Study
 from atoll.threads import cores, one_blas_thread
 
-_LEAST_SECONDS = 0.02
 _SEED = bytes(32)
 _WORDS = 3
-
-
-def processor_seconds(work: Callable[[], object]) -> float:
-    """Processor time of one call, the best of three series."""
-    series = _LEAST_SECONDS / 3
-    work()
-    times, took = 1, _series(work, 1)
-    while took < series:
-        times *= ceil(min(64.0, series / max(took, 1e-9)) + 1)
-        took = _series(work, times)
-    return min(took, _series(work, times), _series(work, times)) / times
-
-
-def _series(work: Callable[[], object], times: int) -> float:
-    started = time.process_time()
-    for _ in range(times):
-        work()
-    return time.process_time() - started
 
 
 def calibrate() -> Rates:
     """The whole table."""
     with one_blas_thread:
         return Rates(
-            cores(), go.vector_path(), {ring.name: _ring(ring) for ring in go.rings().values()}, _python()
+            cores(),
+            go.vector_path(),
+            {ring.name: _ring(ring) for ring in go.rings().values()},
+            _python(),
+            slots=slot_rates.measured().steps,
         )
 
 
@@ -197,7 +182,7 @@ def _python() -> PythonRates:
         "smudge": processor_seconds(lambda: go.smudge(words, 80, _SEED, b"")) / entries,
         "floats": processor_seconds(lambda: floats(words, 100)) / entries,
         "gaussian": processor_seconds(lambda: gaussians(_SEED, 10_000)) / 10_000,
-        "hash_byte": processor_seconds(lambda: hashlib.sha256(data).digest()) / len(data),
+        "hash_byte": processor_seconds(lambda: digest(data)) / len(data),
         "fingerprint_byte": _fingerprints(),
         "fresh_byte": processor_seconds(partial(_touch, 1 << 22)) / (1 << 22),
         "linear": processor_seconds(lambda: go.combine([one, one], [3, 3], 10, 4)),

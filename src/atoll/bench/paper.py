@@ -156,7 +156,7 @@ def figure5_row(name: str, rates: Rates) -> Extrapolated:
 
 def processor_seconds(run: Tallies, rates: Rates, n_providers: int = ISLANDS) -> float:
     """Of all roles together, keys included."""
-    provider = rates.keys + rates.provider(run.provider)
+    provider = rates.steps.keys + rates.provider(run.provider)
     return rates.coordinator(run.coordinator, n_providers) + n_providers * provider
 
 

@@ -7,29 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from atoll import randomness
-from atoll.bench.calibrate import processor_seconds
+from atoll.bench.timing import processor_seconds
 from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext, Keys, Secret, Values
 from atoll.secret_matrices.slots.keys import KeyTotals
 from atoll.secret_matrices.slots.machine import Operation, Tally
-from atoll.secret_matrices.slots.party import PAPER
+from atoll.secret_matrices.slots.party import OPENING_LEVEL, PAPER
+from atoll.secret_matrices.slots.rates import SlotRates
+from atoll.secret_matrices.slots.steps import FLOODING_BITS
 
 _SEED = bytes(32)
+_OPENED = 256
+"""Numbers of a row that is opened, as in the paper's default size; noise hides the other slots."""
 _TERMS = 8
 _TIMES = 8
 
 
 class Rates(NamedTuple):
-    """Processor seconds of one operation, and bytes."""
+    """Processor seconds of operations, and bytes."""
 
-    each: Mapping[Operation, float]
-    """As counted, halfway between refreshes. A refresh is the coordinator's share here."""
-    refresh_part: float
-    """A provider's share of a refresh."""
-    part_added: float
-    """Adding one of these to the others."""
-    keys: float
-    """A provider's parts of all keys, and reading them."""
+    steps: SlotRates
     row_bytes: int
     """Of a ciphertext halfway between refreshes."""
     part_bytes: int
@@ -39,15 +36,11 @@ class Rates(NamedTuple):
 
     def provider(self, tally: Tally) -> float:
         """What a provider's operations take, keys apart."""
-        return self._of(tally, self.refresh_part)
+        return self.steps.provider(tally)
 
     def coordinator(self, tally: Tally, n_providers: int) -> float:
         """What the coordinator's operations take."""
-        return self._of(tally, self.each[Operation.REFRESH] + n_providers * self.part_added)
-
-    def _of(self, tally: Tally, refresh: float) -> float:
-        rates = {**self.each, Operation.REFRESH: refresh}
-        return sum(times * rates[kind] for kind, times in tally.total.items())
+        return self.steps.coordinator(tally, n_providers)
 
     def gigabytes(self, provider: Tally) -> float:
         """What a provider sends, about: keys, ciphertexts and its parts of refreshes."""
@@ -62,16 +55,26 @@ def measured(name: str = PAPER, *, for_tests: bool = False) -> Rates:
     started = time.process_time()
     for key in totals.names:
         totals.totals[key] = totals.part(secret, key, _SEED)
+    made = time.process_time()
     keys = totals.keys()
+    read = time.process_time() - made
     took = time.process_time() - started
     values = list(randomness.public(0).uniform(-1, 1, (_TERMS + 1, chosen.slots)))
     xs = keys.encrypt_all(values, _SEED, (chosen.top + chosen.refresh_level) // 2)
     part, added, rest, part_bytes = _refresh(keys, secret, values[0])
+    rotation = totals.totals[totals.names[-1]]
+    summed = processor_seconds(lambda: slots.total(chosen, [rotation, rotation])) / (2 * len(rotation))
+    steps = SlotRates(
+        each=_operations(keys, xs, values) | {Operation.REFRESH: rest},
+        refresh_part=part,
+        part_added=added,
+        opening_part=_opening(keys, secret, values[0]),
+        keys=took,
+        keys_read=read,
+        key_byte=summed,
+    )
     return Rates(
-        _operations(keys, xs, values) | {Operation.REFRESH: rest},
-        part,
-        added,
-        took,
+        steps,
         len(xs[0].to_bytes()),
         part_bytes,
         sum(len(key) for key in totals.totals.values()),
@@ -121,6 +124,18 @@ def _refresh(keys: Keys, secret: Secret, values: Values) -> tuple[float, float, 
         processor_seconds(lambda: slots.refreshed(x, part, _SEED, 1)),
         len(part),
     )
+
+
+def _opening(keys: Keys, secret: Secret, values: Values) -> float:
+    """A provider's part of an opening, handed to a receiver."""
+    x = keys.encrypt(values, _SEED, OPENING_LEVEL)
+    public = memoryview(secret.public_part(_SEED, _SEED))
+
+    def own() -> None:
+        asked = Ciphertext.from_half(secret.set, x.half())
+        secret.switching_parts([asked], [_OPENED], _SEED, public, _SEED, FLOODING_BITS)
+
+    return processor_seconds(own)
 
 
 def _table2(keys: Keys, values: Sequence[Values]) -> dict[str, float]:

@@ -32,7 +32,15 @@ from atoll.crypto.hazmat.slot_secrets import (
 )
 from atoll.crypto.hazmat.slots import (
     HEADER_BYTES,
+    OPENING,
+    PUBLIC,
+    REFRESH,
+    RELINEARISATION_1,
+    RELINEARISATION_2,
     RESIDUE_BYTES,
+    ROTATION,
+    SHARE,
+    SWITCHING,
     Ciphertext,
     Encoded,
     Factor,
@@ -48,8 +56,16 @@ from atoll.crypto.hazmat.slots import (
 
 __all__ = [
     "HEADER_BYTES",
+    "OPENING",
+    "PUBLIC",
+    "REFRESH",
+    "RELINEARISATION_1",
+    "RELINEARISATION_2",
     "RESIDUE_BYTES",
+    "ROTATION",
+    "SHARE",
     "SHARE_WORDS",
+    "SWITCHING",
     "Ciphertext",
     "Encoded",
     "Factor",

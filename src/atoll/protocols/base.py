@@ -190,6 +190,8 @@ class Protocol:
     """What one step more or less changes, where how many steps a fit takes is known only afterwards."""
     forecast: Callable[[Study, Circumstances], tuple[Expectation, Forecast]] | None = None
     """The same for tables and links that are known better, with time and memory."""
+    unforeseen: Callable[[Study], str] = lambda _: ""
+    """Why this study's cost is not said beforehand, although other studies' is; empty where it is."""
     operations: Callable[[Study, Circumstances], Tallies] | None = None
     """Operations on ciphertexts with slots, where a run is made of them."""
     reads_table: Callable[[Study, Address], bool] = lambda _, __: True

@@ -230,7 +230,7 @@ def expected_messages(file: StudyFile) -> int | None:
     """How many messages a run will take, where that can be said."""
     protocol = with_helpers(protocol_of(file.study.protocol), file.study)
     columns = count_columns(file)
-    if columns is None or protocol.expect is None:
+    if columns is None or protocol.expect is None or protocol.unforeseen(file.study):
         return None
     if protocol.forecast is None:
         return protocol.expect(file.study, columns).messages
@@ -350,6 +350,8 @@ def _cost(
 ) -> tuple[CostReview | None, str | None]:
     if protocol.expect is None:
         return None, f"{protocol.name} makes no estimate"
+    if why := protocol.unforeseen(study):
+        return None, why
     if columns is None:
         return None, "the number of columns is not known here: give it with --columns"
     if columns < 1:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from atoll.crypto import products as go
+from atoll.crypto.digest import digest
 from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring, streamed_right
 from atoll.secret_matrices import blinds
 from atoll.secret_matrices.carried import Carried
@@ -172,8 +173,8 @@ def fingerprint(checks: Checks, ring: Ring, body: Buffer, count: int) -> list[in
 
 
 def seen(checks: Checks, ring: Ring, body: Buffer, count: int) -> tuple[bytes, list[int]]:
-    """The digest of a message, and its fingerprints."""
-    return digest_of(body), checks.fingerprint(ring, body, count)
+    """The digest of a large message, and its fingerprints."""
+    return digest(body), checks.fingerprint(ring, body, count)
 
 
 def encode_right(ring: Ring, y: Shared, share: Integers, layout: Layout) -> go.Right:

@@ -410,10 +410,10 @@ class Provider(RoleMachine):
         """Of a product, as they came, and their digest."""
         widths, step = course.widths, course.step
         second = for_step(await self.net.receive(SecondHalves, self.coordinator), step)
-        domain = digest_of(self.session, "refresh", step, str(widths), second)
-        residues = await self.net.compute(
-            fingerprint, self._accounts, widths.ring, second, widths.ring.degree
+        digest, residues = await self.net.compute(
+            seen, self._accounts, widths.ring, second, widths.ring.degree
         )
+        domain = digest_of(self.session, "refresh", step, str(widths), digest)
         self._accounts.take(course.group, "second", step, residues, domain)
         return second, domain
 

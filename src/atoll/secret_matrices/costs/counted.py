@@ -13,8 +13,7 @@ from atoll.crypto.shamir import SHARE_BYTES
 from atoll.secret_matrices.blinds import blind_bytes
 from atoll.secret_matrices.checks import Circle, note_bytes
 from atoll.secret_matrices.costs.costing import Allocation, Costing, Total
-from atoll.secret_matrices.costs.rates import shipped
-from atoll.secret_matrices.costs.timing import Effort
+from atoll.secret_matrices.costs.wires import COORDINATOR, FRAME, TOPIC, Wires
 from atoll.secret_matrices.courses import Left, goes_ahead, lefts, to_encrypt
 from atoll.secret_matrices.machine import (
     EVERY_PRECISION,
@@ -29,19 +28,14 @@ from atoll.secret_matrices.machine import (
 )
 from atoll.secret_matrices.widths import Widths, rings_for, widths_for
 
-_FRAME = 40
-"""Bytes of a message beside its body."""
 _POINT = 150
 """Bytes of a share of a dealt output, beside its numbers and everybody's commitments."""
-TOPIC = 100
-"""Of what names a comparison, and its digest."""
 _SEED = 32
-COORDINATOR = "coordinator"
 
 T = TypeVar("T")
 
 
-class Counted(Machine):
+class Counted(Wires, Machine):
     """Shapes and message sizes of all roles; the ``share`` of a matrix is its number of words."""
 
     def __init__(
@@ -52,82 +46,18 @@ class Counted(Machine):
         *,
         then: float = 0.0,
     ) -> None:
-        self.costing = costing or Costing(shipped(), Effort(len(providers)))
-        self.lines = self.costing.effort.timelines
-        self.providers = tuple(providers)
-        self.n_providers = len(providers)
+        super().__init__(providers, costing)
         self.everybody = frozenset({COORDINATOR, *providers})
-        self.messages = self.coordinator_bytes = 0
-        self.sent = dict.fromkeys(self.providers, 0)
         # What providers compare before the next opening: groups of products, and masked totals by carrier.
         self._circles: dict[Circle, None] = {}
         self._settled: list[Total] = []
         self._pending: list[Total] = []
         self._untaken: list[Total] = []
         self._news = False
-        self._told: dict[str, int] = {}
         self._keys: dict[tuple[Any, Group], list[Allocation]] = {}
-        self.deepest = 0
-        """The longest chain of messages that ends at any receiver of an output."""
-        # The longest chain of messages that ends at the coordinator, and at each provider.
-        self.coordinator_depth, self.depths = 0, dict.fromkeys(self.providers, 0)
         self._opened_numbers = [total, then]  # total variance; tau
 
-    # ---- messages ----
-
-    @property
-    def provider_bytes(self) -> int:
-        """What the busiest provider sends."""
-        return max(self.sent.values())
-
-    def gathered(self, size: int, senders: Iterable[str] | None = None) -> None:
-        """A message of every provider (or some) to the coordinator."""
-        names = list(self.providers if senders is None else senders)
-        self.messages += len(names)
-        for name in names:
-            self.sent[name] += size + _FRAME
-        self.coordinator_depth = max(self.coordinator_depth, *(self.depths[name] + 1 for name in names))
-        self.costing.gathered(size + _FRAME, self._indices(names))
-
-    def broadcast(self, size: int, receivers: Iterable[str] | None = None) -> None:
-        """A message of the coordinator to every provider, or to some."""
-        names = list(self.providers if receivers is None else receivers)
-        self.messages += len(names)
-        self.coordinator_bytes += len(names) * (size + _FRAME)
-        self.deepen(names, self.coordinator_depth + 1)
-        self.costing.broadcast(size + _FRAME, self._indices(names))
-
-    @property
-    def depth(self) -> int:
-        """The longest chain of messages so far."""
-        return max(self.coordinator_depth, *self.depths.values())
-
-    def deepen(self, names: Iterable[str], depth: int) -> None:
-        """A chain of this length reached some providers."""
-        self.depths.update((name, max(self.depths[name], depth)) for name in names)
-
-    def compared(self, size: int) -> None:
-        """A message of every provider to every other one, and nothing meanwhile."""
-        self.told(size)
-        self.heard()
-
-    def told(self, size: int) -> None:
-        """A message of every provider to every other one sets out."""
-        others = self.n_providers - 1
-        self.messages += self.n_providers * others
-        for name in self.providers:
-            self.sent[name] += others * (size + _FRAME)
-        self._told = {
-            name: max(depth for other, depth in self.depths.items() if other != name) + 1
-            for name in self.providers
-        }
-        self.costing.told(size + _FRAME)
-
-    def heard(self) -> None:
-        """It arrived, and everybody waited for it."""
-        for name, depth in self._told.items():
-            self.deepen([name], depth)
-        self.costing.heard()
+    # ---- comparisons ----
 
     def check(self, *, last: bool = False) -> None:
         """Counts the comparison of providers before a decryption share leaves, an opening or a release."""
@@ -176,10 +106,6 @@ class Counted(Machine):
 
     def _carrier(self, group: Group) -> str:
         return next(name for name in self.providers if name in group)
-
-    def _indices(self, names: Iterable[str]) -> list[int]:
-        wanted = set(names)
-        return [i for i, name in enumerate(self.providers) if name in wanted]
 
     # ---- the machine ----
 
@@ -260,7 +186,7 @@ class Counted(Machine):
         carrier = self._carrier(group)
         readers = [name for name in self.providers if name in (group if job.ahead else {carrier})]
         self.messages += len(readers)
-        self.coordinator_bytes += len(readers) * (size + blind_bytes(ring) + _FRAME)
+        self.coordinator_bytes += len(readers) * (size + blind_bytes(ring) + FRAME)
         self._pending.append(Total(group, carrier, job.ahead, self.coordinator_depth + 1, size))
         self.costing.clear(widths, len(group), self._indices(readers))
 
@@ -465,23 +391,10 @@ class Counted(Machine):
         if x.dealt is None:
             self._before_opening(x, last=True)
         numbers = x.shape[0] * x.shape[1]
-        size = 8 * x.share * numbers + _FRAME
+        size = 8 * x.share * numbers + FRAME
         if x.dealt is not None:  # with everybody's commitments
             size = SHARE_BYTES * numbers + 32 * self.n_providers + _POINT
-        to = [name for name in self.providers if name in receivers]
-        outside = len(receivers) - len(to)
-        self.messages += (outside + len(to)) * self.n_providers - len(to)
-        for name in self.providers:
-            self.sent[name] += size * (outside + len(to) - (name in to))
-        before = dict(self.depths)
-        for name in to:
-            self.deepen([name], max(depth for other, depth in before.items() if other != name) + 1)
-        if COORDINATOR in receivers:
-            self.coordinator_depth = max(self.coordinator_depth, *(depth + 1 for depth in before.values()))
-        if receivers:
-            self.deepest = max(self.deepest, *(depth + 1 for depth in before.values()))
-        for line in self.lines:
-            line.exchanged(size * max(1, len(receivers)))
+        to = self.handed_out(size, receivers)
         if to:
             self.costing.added_up(x.shape[0] * x.shape[1], self.n_providers, at_provider=True)
         return None

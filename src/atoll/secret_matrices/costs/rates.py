@@ -16,6 +16,8 @@ import msgspec
 
 from atoll.crypto.products import rings, vector_path
 from atoll.errors import DataError
+from atoll.secret_matrices.slots import rates as slot_rates
+from atoll.secret_matrices.slots.rates import SlotRates
 
 FILE_VARIABLE = "ATOLL_CALIBRATION"
 SHIPPED = (
@@ -114,6 +116,12 @@ class Rates(msgspec.Struct, frozen=True):
     rings: dict[str, RingRates]
     python: PythonRates
     origin: str = "measured on this machine"
+    slots: SlotRates | None = None
+    """Of vectors in slots; None in a table that says nothing of them."""
+
+    def of_slots(self) -> SlotRates:
+        """Those measured with the others, or those that came with the package."""
+        return self.slots or slot_rates.shipped()
 
 
 Tables = dict[str, Rates]

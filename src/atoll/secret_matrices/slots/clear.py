@@ -204,6 +204,12 @@ class Clear(Levelled):
             [self._filled(x[:length]) for x, length in zip(values, lengths, strict=True)]
         )
 
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Any]:
+        """In an order that is any other seed's in every run."""
+        await self._everybody(None)
+        order = randomness.public(len(values)).permutation(len(values))
+        return self._at_coordinator([np.full(self.slots, values[i]) for i in order])
+
 
 def _cut(rows: Sequence[Values], lengths: Sequence[int]) -> list[Values]:
     return [x[:n].copy() for x, n in zip(rows, lengths, strict=True)]

@@ -8,7 +8,7 @@ from atoll.crypto import slots
 from atoll.crypto.slots import Ciphertext
 from atoll.secret_matrices.courses import digest_of
 from atoll.secret_matrices.sessions import collected_seeds
-from atoll.secret_matrices.slots import steps
+from atoll.secret_matrices.slots import shuffles, steps
 from atoll.secret_matrices.slots.integers import from_words, to_bytes
 from atoll.secret_matrices.slots.keys import PUBLIC, KeyTotals, added
 from atoll.secret_matrices.slots.later import Later
@@ -19,6 +19,7 @@ from atoll.secret_matrices.slots.messages import (
     InputPart,
     KeyPart,
     KeyTotal,
+    ListRow,
     OthersKeyPart,
     PlacedBody,
     PublicShare,
@@ -153,6 +154,11 @@ class Coordinator(Party):
     async def _opened_own(self, rows: Matrix, lengths: Sequence[int]) -> None:
         del rows, lengths
         self.next_step()
+
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Later]:
+        step, last = self.next_step(), self.providers[-1]
+        bodies = [await self._receive(ListRow, last, step, i) for i in range(len(values))]
+        return [known(await self.net.compute(shuffles.read, self.set, body, last)) for body in bodies]
 
     # ---- shares ----
 

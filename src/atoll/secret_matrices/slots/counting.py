@@ -82,6 +82,9 @@ class Counting(Levelled):
     ) -> Sequence[Any]:
         return self._at_coordinator(len(lengths))
 
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Any]:
+        return self._at_coordinator(len(values))
+
 
 class Tallies(NamedTuple):
     """A program's operations at the coordinator and at a provider."""

@@ -28,10 +28,20 @@ from atoll.secret_matrices.slots.machine import (
     joined,
 )
 
-__all__ = ["Levelled", "lengths_of_parts", "pasted", "polynomial_operations", "rotations_of", "whole"]
+__all__ = [
+    "LIST_LEVEL",
+    "Levelled",
+    "lengths_of_parts",
+    "pasted",
+    "polynomial_operations",
+    "rotations_of",
+    "whole",
+]
 
 OPENING_ROOM = 2
 """An opening takes a level, and is made at one at least."""
+LIST_LEVEL = 3
+"""Of a shuffled list: a number is put into its slot, what is opened is cut out, and a level is left."""
 LARGEST_INTEGER = 1024
 """Public factors up to here grow a vector by no more than ten bits, and need no rescaling."""
 
@@ -320,6 +330,15 @@ class Levelled(Slots):
         held = await self._from_shares(shares, lengths, modulus, fraction)
         return [Vector(Where.COORDINATOR, self.fresh_level, x) for x in held]
 
+    async def shuffled(self, values: Sequence[float]) -> Matrix:
+        if self.verify:
+            raise RunError("who computes for itself cannot check a shuffle", hint="verify = false")
+        if not self.leads:
+            self.tally.add(Operation.SEND, len(values))
+            self.tally.add(Operation.RERANDOMISE, len(values))
+        held = await self._shuffled(values)
+        return [Vector(Where.COORDINATOR, LIST_LEVEL, x) for x in held]
+
     def _alone(self, rows: Matrix, lengths: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Ciphertexts of which nothing is left but the slots to be opened: an opening shows all."""
         if low := [x for x in rows if x.level < OPENING_ROOM]:
@@ -410,3 +429,6 @@ class Levelled(Slots):
     async def _from_shares(
         self, shares: Sequence[Integers] | None, lengths: Sequence[int], modulus: int, fraction: int
     ) -> Sequence[Any]: ...
+
+    @abstractmethod
+    async def _shuffled(self, values: Sequence[float]) -> Sequence[Any]: ...

@@ -270,6 +270,10 @@ class Slots(ABC):
     ) -> Matrix:
         """Rows of the coordinator from what providers have of them, which add up modulo a number."""
 
+    @abstractmethod
+    async def shuffled(self, values: Sequence[float]) -> Matrix:
+        """Public numbers, encrypted in an order that nobody knows; each in every slot of a row. There."""
+
     # ---- what follows from these ----
 
     async def room(self, rows: Matrix, levels: int) -> Matrix:

@@ -19,6 +19,7 @@ __all__ = [
     "InputPart",
     "KeyPart",
     "KeyTotal",
+    "ListRow",
     "MaskedIntegers",
     "OthersKeyPart",
     "OwnPart",
@@ -93,6 +94,10 @@ class SwitchedRow(PlacedBody, frozen=True):
     """Coordinator -> receiver: a row under the receiver's own key."""
 
 
+class ListRow(PlacedBody, frozen=True):
+    """Provider -> next provider, the last -> coordinator: one of a list that everybody shuffles in turn."""
+
+
 class OwnRow(PlacedBody, frozen=True):
     """Provider -> every other provider: a row of its own that it wants to read."""
 
@@ -135,6 +140,7 @@ MESSAGES = (
     ReceiverSecret,
     SwitchingPart,
     SwitchedRow,
+    ListRow,
     OwnRow,
     OwnPart,
     SharePart,

@@ -7,6 +7,7 @@
 - :mod:`scores`: projections of a provider's own rows; :mod:`private`: with an epsilon, noise in the moments
 - :mod:`prepared`: public facts and local sums that a provider prepares before encryption
 - :mod:`digits`: how many digits are released; :mod:`disclosure`: what each role learns
+- :mod:`beforehand`: what comes before the recipe in every variant, counted
 - :mod:`steps`: the steps of a run on the machine, for roles and planner alike
 - :mod:`planner`: what a run costs in messages; :mod:`forecast`: its time and memory
 - :mod:`settled`: which recipe a study takes, by the forecast on its links

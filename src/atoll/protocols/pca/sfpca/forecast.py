@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from atoll.protocols.base import Circumstances, Expectation, Forecast
 from atoll.protocols.pca.released import PROVIDER
+from atoll.protocols.pca.sfpca.beforehand import assumed_rows, own_columns
 from atoll.protocols.pca.sfpca.parameters import (
     MAX_AUTO,
     MAX_DIRECT,
@@ -16,14 +17,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     direct_shows_no_more,
     may_hide,
 )
-from atoll.protocols.pca.sfpca.planner import (
-    CountedRun,
-    Shape,
-    assumed_rows,
-    joint_rows,
-    own_columns,
-    planned,
-)
+from atoll.protocols.pca.sfpca.planner import CountedRun, Shape, joint_rows, planned
 from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.protocols.pca.sfpca.recipes.unopened import EFFORTS
 from atoll.secret_matrices.costs import rates as tables

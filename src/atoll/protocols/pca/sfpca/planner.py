@@ -12,13 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from atoll import secure_sums
 from atoll.privacy.dp_moments import Centre
-from atoll.protocols.agreement import COMPARISON_BYTES, comparisons
 from atoll.protocols.base import Expectation
 from atoll.protocols.pca.private_release import stage_lengths
 from atoll.protocols.pca.released import CONSUMER, PROVIDER
 from atoll.protocols.pca.sfpca import private, steps
+from atoll.protocols.pca.sfpca.beforehand import (
+    assumed_rows,
+    count_announcement,
+    count_range,
+    count_sums,
+    own_columns,
+)
 from atoll.protocols.pca.sfpca.parameters import (
     VERTICAL,
     SFPCAParameters,
@@ -27,7 +32,7 @@ from atoll.protocols.pca.sfpca.parameters import (
     precisions_of,
 )
 from atoll.protocols.pca.sfpca.private import Noisy
-from atoll.protocols.pca.sfpca.ranges import LEVELS, declared
+from atoll.protocols.pca.sfpca.ranges import declared
 from atoll.protocols.pca.sfpca.recipes.columns import evenly_split
 from atoll.protocols.pca.sfpca.recipes.correlation import roots_for
 from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH
@@ -37,11 +42,9 @@ from atoll.protocols.pca.sfpca.recipes.strict import OVERSAMPLING
 from atoll.protocols.pca.sfpca.recipes.unopened import EFFORTS, sketches
 from atoll.protocols.pca.sfpca.scores import for_rows, score_owners
 from atoll.secret_matrices.costs.costing import Costing
-from atoll.secret_matrices.costs.counted import COORDINATOR, Counted, at_once
+from atoll.secret_matrices.costs.counted import Counted, at_once
+from atoll.secret_matrices.costs.wires import COORDINATOR
 from atoll.study.model import Study
-
-_ROWS, _VALUES = 1 << 14, 1 << 24
-"""Rows that an island is assumed to have, unless its table would have more values than that."""
 
 
 class CountedRun(NamedTuple):
@@ -90,15 +93,10 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
     if p.standardize:
         total = float(d)  # no column is constant
     machine = Counted([str(a) for a in providers], total, costing)
-    names = 20 * d
-    machine.gathered(names)
-    machine.broadcast(names)
-    machine.gathered(2)
-    machine.broadcast(4 * len(providers))
-    _count_comparison(machine)
+    count_announcement(machine, d)
     noisy = _count_centre(study, machine, d, sum(rows)) if p.epsilon is not None else None
     if noisy is None and p.bounds is None:
-        _count_range(study, machine, d if p.standardize else 1)
+        count_range(study, machine, d if p.standardize else 1)
     whole = on_the_covariance(recipe, k, d)
     exact = p.standardize or (whole and noisy is None and study.partition != VERTICAL)
     keep_rows = study.partition == VERTICAL or (not whole and not exact and prefers_rows(rows, d))
@@ -114,16 +112,6 @@ def planned(study: Study, recipe: str, shape: Shape, costing: Costing | None = N
 def joint_rows(study: Study, rows: Sequence[int]) -> int:
     """n: the islands' rows together, or the rows that they have in common."""
     return rows[0] if study.partition == VERTICAL else sum(rows)
-
-
-def own_columns(study: Study, d: int) -> int:
-    """Columns of one island's table."""
-    return -(-d // len(study.who(PROVIDER))) if study.partition == VERTICAL else d
-
-
-def assumed_rows(d: int) -> int:
-    """Rows of an island, where nobody says."""
-    return max(1, min(_ROWS, _VALUES // d))
 
 
 def _inputs(study: Study, machine: Counted, d: int, rows: tuple[int, ...]) -> Inputs:
@@ -159,39 +147,12 @@ def _count_draws(machine: Counted, recipe: str, k: int, d: int) -> None:
         machine.costing.rotation(size)
 
 
-def _count_range(study: Study, machine: Counted, columns: int) -> None:
-    _count_sums(study, machine, [columns * len(LEVELS)], 2 * columns)
-    _count_comparison(machine)
-
-
-def _count_comparison(machine: Counted) -> None:
-    """Providers compare what the coordinator told them."""
-    told = comparisons(machine.n_providers)
-    machine.messages += told
-    for name in machine.sent:
-        machine.sent[name] += told // machine.n_providers * COMPARISON_BYTES
-    machine.deepen(machine.providers, max(machine.depths.values()) + 1)
-
-
-def _count_sums(study: Study, machine: Counted, lengths: list[int], answer: int) -> None:
-    """Secure sums in one session, each answered by the coordinator."""
-    cost = secure_sums.expected(study, machine.n_providers, lengths)
-    machine.messages += cost.messages
-    for name in machine.sent:
-        machine.sent[name] += cost.bytes_per_contributor
-    # Seeds go from provider to provider, sums to the coordinator.
-    machine.deepen(machine.providers, max(machine.depths.values()) + 1)
-    for _ in lengths:
-        machine.coordinator_depth = max(machine.depths.values()) + 1
-        machine.broadcast(answer)
-
-
 def _count_centre(study: Study, machine: Counted, d: int, n: int) -> Noisy:
     """The stages of the private centre, and the matrix that they lead to."""
     p = study.read_parameters(SFPCAParameters)
     named = p.columns or (tuple(p.bounds) if isinstance(p.bounds, dict) else tuple(map(str, range(d))))
     plan, _ = private.plan_of(study, named)
-    _count_sums(study, machine, stage_lengths(plan)[:-1], 8 * d + 30)
+    count_sums(study, machine, stage_lengths(plan)[:-1], 8 * d + 30)
     return private.noisy_matrix(plan, Centre(np.zeros(d), n, plan.row_norm), n)
 
 

@@ -15,9 +15,10 @@ import msgspec
 
 from atoll.protocols.base import Circumstances
 from atoll.protocols.pca.released import PROVIDER
+from atoll.protocols.pca.sfpca.beforehand import assumed_rows
 from atoll.protocols.pca.sfpca.forecast import planned_course
 from atoll.protocols.pca.sfpca.parameters import DIRECT_MARGIN, MAX_AUTO, MAX_DIRECT, SFPCAParameters
-from atoll.protocols.pca.sfpca.planner import Shape, assumed_rows
+from atoll.protocols.pca.sfpca.planner import Shape
 from atoll.secret_matrices.costs import rates
 from atoll.study.model import Study, from_plain
 

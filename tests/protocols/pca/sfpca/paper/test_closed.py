@@ -27,7 +27,7 @@ KINDS = (*COUNTED, Operation.SEND)
 
 
 def counted(s: Sizes, course: Course) -> Tallies:
-    shape = Shape((s.n_max,) * s.providers, s.m, s.psi, s.rho)
+    shape = Shape((s.n_max,) * s.providers, s.m, s.psi, s.rho, s.vertical)
     paper = Algorithm(p=s.p, alpha=s.rho - s.psi, w=s.w)
     plan = Plan(shape, course, paper, Recording(), (0,) * s.rho, Stretched())
 
@@ -45,6 +45,22 @@ def test_every_step(s: Sizes, course: Course) -> None:
         for tally, due in ((got.coordinator, step.coordinator), (got.provider, step.provider)):
             found = tally.parts[step.name]
             assert {o: found[o] for o in KINDS} == {o: due[o] for o in KINDS}, step.name
+
+
+COLUMNS = [
+    Sizes(m=5, n_max=120, providers=3, psi=1, rho=3, p=3, w=1, vertical=True),
+    Sizes(m=8, n_max=768, providers=3, psi=1, rho=3, p=2, w=2, vertical=True),
+    Sizes(m=256, n_max=1024, providers=6, p=2, w=1, vertical=True),
+    Sizes(m=16, n_max=700, providers=4, psi=2, rho=5, p=4, w=1, slots=256, vertical=True),
+    Sizes(m=600, n_max=40, providers=3, psi=2, rho=4, p=2, w=1, slots=256, vertical=True),
+]
+
+
+@pytest.mark.parametrize("s", COLUMNS, ids=lambda s: f"m{s.m}")
+def test_every_step_where_islands_hold_columns(s: Sizes) -> None:
+    test_every_step(s, Course("seq", "qr"))
+    text = table(steps(s, Course("seq", "qr")))
+    assert "R is added up and refreshed between the two products" in text
 
 
 def test_a_table_has_the_papers_numbers_and_says_why_they_differ() -> None:

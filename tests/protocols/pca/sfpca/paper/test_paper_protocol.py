@@ -6,18 +6,16 @@ import re
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
-from tests.support.examples import sfpca_paper
-from tests.support.paper_runs import SMALL, agreed_intervals, cosines, exact, table
+from msgspec import structs
+from tests.support.examples import sfpca_paper, sfpca_paper_columns
+from tests.support.paper_runs import SMALL, cosines, exact, table
 
 import atoll
 from atoll.data.island import as_islands
 from atoll.errors import CertificateRefused, ParameterError, RangeOverflow, StudyError
 from atoll.estimators.base import parties
 from atoll.protocols import resolve
-from atoll.protocols.own import owned
-from atoll.protocols.pca.sfpca.paper.parameters import Algorithm
 from atoll.protocols.pca.sfpca.paper.protocol import PROTOCOL
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.model import Study
@@ -97,34 +95,40 @@ def test_intervals_that_do_not_fit_end_the_run(monkeypatch: pytest.MonkeyPatch, 
         fitted()
 
 
+def of_columns(release: dict[str, tuple[str, ...]], **paper: Any) -> dict[str, Any]:
+    """What each role is given at the end."""
+    example = sfpca_paper_columns()
+    letters = example.study.parameters["paper"]
+    assert any(low < 0 for low, _ in letters["intervals"]["places"].values())
+    parameters = example.study.parameters | {"paper": letters | paper}
+    study = structs.replace(example.study, parameters=parameters, release=release)
+    outcome = LocalEngine().run(PROTOCOL, resolve(study), example.own)
+    return {str(a): v.outputs for a, v in outcome.learned.items()}
+
+
 def test_islands_with_columns_and_stated_intervals() -> None:
     """The paper's D.2 through its roles; signs have intervals on either side of zero."""
-    islands = as_islands([pd.DataFrame(X[:, a:b], columns=NAMES[a:b]) for a, b in ((0, 2), (2, 3), (3, 5))])
-    told = agreed_intervals([X], 1, Algorithm(p=2, alpha=1, w=1), "seq")
-    stated = {
-        "scale": told.scale,
-        "variances": list(told.variances),
-        "places": {place: list(ends) for place, ends in told.of.items()},
-        "stretches": {place: list(powers) for place, powers in told.stretches.powers.items()},
-    }
-    assert any(low < 0 for low, _ in told.of.values())
-    study = Study(
-        name="columns",
-        protocol="sfpca-paper",
-        partition="vertical",
-        parties=parties(islands, "provider", "coordinator"),
-        parameters={
-            "accept_determined": True,
-            "n_components": 1,
-            "paper": {**PAPER, "p": 2, "intervals": stated},
-        },
-        release=dict.fromkeys(("components", "explained_variance", "certificate"), ("provider",)),
+    given = of_columns(
+        dict.fromkeys(("components", "explained_variance", "certificate"), ("provider",))
+        | {"scores": ("island-1",)}
     )
-    outcome = LocalEngine().run(PROTOCOL, resolve(study), owned(islands))
-    found = next(v.outputs for a, v in outcome.learned.items() if a.role == "provider")
+    found = given["island-1/provider"]
     assert cosines(found["components"], exact(X, 1)).min() > 0.999
     np.testing.assert_allclose(found["total_variance"], X.var(axis=0, ddof=1).sum(), rtol=1e-4)
     np.testing.assert_allclose(found["offset"], found["components"] @ X.mean(axis=0), atol=1e-3)
+    due = (X - X.mean(axis=0)) @ found["components"].T
+    np.testing.assert_allclose(found["scores"]["island-1"], due, atol=0.01)
+    assert "scores" not in given["island-0/provider"]
+
+
+@pytest.mark.parametrize("paper", [{}, {"verify": True}], ids=str)
+def test_scores_of_common_rows_reach_islands_without_components(paper: dict[str, Any]) -> None:
+    given = of_columns({"scores": ("provider",)}, **paper)
+    right = (X - X.mean(axis=0)) @ exact(X, 1).T
+    for i in range(3):
+        assert set(given[f"island-{i}/provider"]) == {"scores"}
+        (scores,) = given[f"island-{i}/provider"]["scores"].values()
+        np.testing.assert_allclose(np.abs(scores), np.abs(right), atol=0.06)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -10,7 +10,9 @@
 - :mod:`counts`: what a run takes in operations, counted on shapes
 - :mod:`closed`: what its steps take, as closed forms beside the paper's
 - :mod:`determined`: whether outputs say all second moments
+- :mod:`noise`: of a shuffled list (D.3)
 - :mod:`releases`: what is opened at the end, for whom
+- :mod:`planner`: what a run costs in messages; :mod:`forecast`: its time and memory
 - :mod:`reference`: the same in the clear, without series
 - :mod:`disclosure`: what each role learns, and what can be released
 - :mod:`protocol`: the roles

@@ -1,8 +1,8 @@
 """What the steps of Algorithm 1 cost: closed forms of our own, beside the paper's Table 1.
 
 Counted are products, rotations by powers of two, refreshes, and ciphertexts sent, at the coordinator and at a
-provider; tests compare the forms with what a machine counts. They hold where islands hold rows, for a sketch
-of more than two rows, at the levels of :mod:`atoll.secret_matrices.slots.costs`.
+provider; tests compare the forms with what a machine counts. They hold for a sketch of more than two rows, at
+the levels of :mod:`atoll.secret_matrices.slots.costs`.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Sizes(NamedTuple):
     p: int = 10
     w: int = 5
     slots: int = 8192
+    vertical: bool = False
+    """Islands hold columns of ``n_max`` common rows (the paper's D.2)."""
 
     @property
     def wide(self) -> int:
@@ -56,6 +58,23 @@ class _Product(NamedTuple):
     provider: Cost
     depth: int
     taken: int
+    pieces: tuple[tuple[int, int], ...] = ()
+    """Where islands hold columns: the levels there and back of each piece of their rows."""
+
+    def passed(self, levels: Sequence[int]) -> tuple[int, list[int]]:
+        """Refreshes on the way of rows that have room, and the levels of what comes out."""
+        if not self.pieces:
+            return 0, [level - self.taken for level in levels]
+        arrived = [[level - there for there, _ in self.pieces] for level in levels]
+        due = sum(_due(row, _BETWEEN) for row in arrived)
+        rows = [_after(row, _BETWEEN, 0) for row in arrived]
+        return due, [
+            min(level - back for level, (_, back) in zip(row, self.pieces, strict=True)) for row in rows
+        ]
+
+
+_BETWEEN = 3
+"""Levels that R takes once it is added up: a product, and one that is left."""
 
 
 def _both(here: Cost, there: Cost, refreshes: int) -> tuple[Cost, Cost]:
@@ -92,15 +111,30 @@ def _product(s: Sizes, course: Course) -> _Product:
         sent = s.rho * s.wide
         return _Product(mean + _sends(s.providers * sent), own + _sends(sent), 4, 2)
     forth, back, there, home = cost(), cost(), 0, 0
+    pieces: list[tuple[int, int]] = []
     for start in range(0, s.n_max, s.slots):
         length = min(s.slots, s.n_max - start)
         (one, down), (other, up) = _chosen(s, s.rho, s.m, length), _chosen(s, s.rho, length, s.m)
+        pieces.append((down, up))
         forth += one + cost(0, s.rho)  # the mean is taken off
         back += other
         there, home = (down, up) if not start else (there, min(home, up))
+    if s.vertical:
+        return _across(s, pieces)
     provider = forth + costs.m4(s.rho, s.m, s.slots) + back + _sends(s.rho * s.wide)
     taken = max(2, there) + home
     return _Product(_sends(s.providers * (s.rho + 1) * s.wide), provider, taken + 1, taken)
+
+
+def _across(s: Sizes, pieces: Sequence[tuple[int, int]]) -> _Product:
+    """R = Xi(P_i A_i^T), and R A_i of all islands side by side; no mean is taken off under encryption."""
+    own = cost()
+    for start in range(0, s.n_max, s.slots):
+        length = min(s.slots, s.n_max - start)
+        own += _chosen(s, s.rho, s.m, length)[0] + _chosen(s, s.rho, length, s.m)[0]
+    sent = s.rho * (s.wide + len(pieces))
+    there, back = pieces[0]
+    return _Product(_sends(s.providers * sent), own + _sends(sent), there + back + 1, 0, tuple(pieces))
 
 
 def _due(levels: Sequence[int], depth: int) -> int:
@@ -126,7 +160,8 @@ def _iterations(s: Sizes, course: Course) -> tuple[Cost, Cost, list[int]]:
             _, home = _chosen(s, s.rho, s.n_max, s.m)
             levels = [FRESH - 2 - home - level] * s.rho
         else:
-            made = _after(levels, depth, product.taken + level)
+            between, made = product.passed(_after(levels, depth, 0))
+            made, refreshes = [one - level for one in made], refreshes + between
             factored = costs.qr(s.rho, s.m, level=made, slots=s.slots)
             here += factored + alike + product.coordinator + cost(0, s.rho * s.wide)
             there += product.provider + cost(refreshes=factored[Operation.REFRESH])
@@ -140,14 +175,15 @@ def steps(s: Sizes, course: Course) -> list[Step]:
     four = _iterations(s, course)
     product, (alike, one) = _product(s, course), _alike(s)
     P = _after(four[2], product.depth, 0)
-    Y = _after(four[2], product.depth, product.taken + one)
+    between, Y = product.passed(P)
+    Y = [level - one for level in Y]
     small, level = costs.eigen_and_level(s.rho, s.w, min(*P, *_after(Y, 4, 0)) - 2)
     five = _both(
         product.coordinator
         + alike
         + costs.by_method(Method.M1, s.rho, s.m, s.rho, encrypted=True, slots=s.slots),
         product.provider,
-        s.wide * (_due(four[2], product.depth) + _due(Y, 4)),
+        s.wide * (_due(four[2], product.depth) + _due(Y, 4)) + between,
     )
     level, due = (FRESH, s.psi) if level - LOWEST < 2 else (level, 0)
     last = costs.qr(s.psi, s.m, level=min(level - 1, *_after(Y, 4, 0)) - 1, slots=s.slots)
@@ -162,8 +198,8 @@ def steps(s: Sizes, course: Course) -> list[Step]:
         ("6", small, cost(refreshes=small[Operation.REFRESH])),
         ("7", *_both(seven, refreshed, due)),
     )
-    paper = _papers(s, course)
-    return [Step(name, here, there, paper[name], _WHY[name]) for name, here, there in ours]
+    paper, why = _papers(s, course), _WHY | (_WHY_ACROSS if s.vertical else {})
+    return [Step(name, here, there, paper[name], why[name]) for name, here, there in ours]
 
 
 # ---- the paper's Table 1 ----
@@ -189,7 +225,8 @@ def _papers(s: Sizes, course: Course) -> dict[str, tuple[float, float, float]]:
     else:
         step5 = added(forth, cheapest(s.rho, s.n_max, s.rho))
         step7 = added(cheapest(s.psi, s.rho, s.n_max), cheapest(s.psi, s.n_max, s.m))
-    apart = 3 * s.rho * ceil(s.n_max / s.slots) if course.qr == "dqr" else 0
+    pieces = s.rho * ceil(s.n_max / s.slots)
+    apart = 3 * pieces if course.qr == "dqr" else pieces if s.vertical else 0
     iteration = added(step4, first)
     return {
         "2": (0, 0, wide),
@@ -212,6 +249,16 @@ _WHY = {
     "is added up there is refreshed once.",
     "6": "As Eigen's own form says.",
     "7": "U times the sum of all islands' rows, at the coordinator: nothing is sent but refreshes.",
+}
+
+
+_WHY_ACROSS = {
+    "2": "One ciphertext from everybody, with zeros for others' columns: an island's own mean stays clear.",
+    "3": "The same; a row of the sketch has zeros for others' columns.",
+    "4": "The paper prints no count for columns: beside it stands Seq's, R's ciphertexts added. Ours has "
+    "no mean to take off; R is added up and refreshed between the two products, and islands multiply whole "
+    "rows, zeros for others' columns among them.",
+    "5": "As where islands hold rows; R is added up and refreshed on the way.",
 }
 
 

@@ -12,9 +12,8 @@ from atoll.protocols.pca.sfpca import messages as common
 from atoll.protocols.pca.sfpca.disclosure import ROW_COUNTS
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import DEALER, PaperParameters
-from atoll.protocols.pca.sfpca.paper.releases import openings
+from atoll.protocols.pca.sfpca.paper.releases import common_receivers, hidden_scores, openings
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL, small_rows
-from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices import messages as dealt
 from atoll.secret_matrices import messages as seeds
 from atoll.secret_matrices.slots import messages as machine
@@ -22,6 +21,7 @@ from atoll.secret_numbers import messages as numbers
 from atoll.study.model import Study
 
 _EVERYONE = (PROVIDER, COORDINATOR, CONSUMER)
+_SCORES = "every row's projection: to the row's owner or, where islands hold columns, to those named"
 OUTPUTS = {
     "components": Output(
         ("components", "offset", "columns"),
@@ -34,7 +34,7 @@ OUTPUTS = {
         "how much variance each component explains, and the total",
     ),
     "n_samples": Output(("n_samples", "islands", "rows"), _EVERYONE, "the number of rows of each island"),
-    "scores": Output(("scores",), (PROVIDER,), "every row's projection, to the row's owner only"),
+    "scores": Output(("scores",), (PROVIDER,), _SCORES),
     "certificate": Output(("certificate",), _EVERYONE, "one number that says how far the components hold"),
 }
 
@@ -72,6 +72,18 @@ _VERIFIED = (
     "else: a coordinator that sends other numbers ends the run before anything is opened, unless a provider "
     "helps it. Providers are taken to follow the protocol"
 )
+_COMMON = (
+    "a row's scores are made of all islands' columns: with the components, an island can take its own part "
+    "away and has the others'; all providers but one know the columns of the last, if it has {k} or fewer, "
+    "up to a linear map, row by row"
+)
+_LISTED = (
+    "components and variances carry noise of scale {scale:g} from a public list that all providers shuffle "
+    "in turn (the paper's D.3): this is no differential privacy, and is booked as an exact release. No "
+    "noise is larger than the list's ends, how far one row can move a component has no bound, the number "
+    "that says how far the components hold carries none, and a provider that puts zeros on the list is not "
+    "noticed"
+)
 _ASKING = (
     "a provider that asked the others to open a ciphertext of its own making in place of its scores would "
     "have their keys from the answers: nobody else can know what its scores are made of"
@@ -91,6 +103,7 @@ def learns(study: Study) -> list[Disclosure]:
         *_intervals(p),
         Disclosure(PROVIDER, _HIDDEN, (*_to_providers(p), *_keys_to_providers(study))),
         Disclosure(COORDINATOR, _HIDDEN, _TO_COORDINATOR),
+        *_noise(study, p),
         Disclosure(PROVIDER, _TAU, (machine.SwitchedRow, machine.ReceiverSecret), tau),
         Disclosure(COORDINATOR, _TAU, (), tau),
         *_outputs(study),
@@ -111,16 +124,30 @@ _TO_COORDINATOR = (
 
 def _to_providers(p: PaperParameters) -> tuple[type[Message], ...]:
     rows = (machine.SumOfParts,) if p.paper.verify else (machine.GivenRow, machine.AskedRow)
-    return (seeds.SessionSeed, machine.OthersKeyPart, machine.KeyTotal, *rows)
+    noise = () if p.paper.noise is None else (machine.ListRow,)
+    return (seeds.SessionSeed, machine.OthersKeyPart, machine.KeyTotal, *rows, *noise)
+
+
+def _noise(study: Study, p: PaperParameters) -> list[Disclosure]:
+    """Of the list from which noise is drawn (D.3)."""
+    if p.paper.noise is None:
+        return []
+    roles = sorted(
+        {a.role for output in ("components", "explained_variance") for a in study.receivers(output)}
+    )
+    listed = Disclosure(
+        COORDINATOR, "encrypted numbers of noise, in an order that nobody knows", (machine.ListRow,)
+    )
+    return [listed, *(Disclosure(role, _LISTED.format(scale=p.paper.noise.scale)) for role in roles)]
 
 
 def _keys_to_providers(study: Study) -> tuple[type[Message], ...]:
     """Keys for outputs that not every provider is given, and halves of rows that others want to read."""
-    apart = any(
-        not {str(a) for a in study.who(PROVIDER)} <= receivers for _, _, receivers in openings(study, 1)
-    )
+    circles = [receivers for _, _, receivers in openings(study, 1)]
+    circles += [among] if (among := common_receivers(study)) else []
+    apart = any(not {str(a) for a in study.who(PROVIDER)} <= receivers for receivers in circles)
     keys: tuple[type[Message], ...] = (machine.ReceiverKey,) if apart else ()
-    return (*keys, machine.OwnRow) if score_owners(study) else keys
+    return (*keys, machine.OwnRow) if hidden_scores(study) else keys
 
 
 def protection(study: Study) -> Protection:
@@ -229,7 +256,10 @@ def _outputs(study: Study) -> list[Disclosure]:
                 rows: tuple[type[Message], ...] = (machine.SwitchedRow,) if role == PROVIDER else ()
                 rows = rows if p.threshold is None else (dealt.ReleasedPoint,)
                 said.append(Disclosure(role, words, rows, values))
-    if score_owners(study):
+    if study.partition == VERTICAL and study.receivers("scores"):
+        words = "the projections of the rows that all islands have in common"
+        said.append(Disclosure(PROVIDER, words, (machine.SwitchedRow,)))
+    elif hidden_scores(study):
         said.append(Disclosure(PROVIDER, "the projections of its own rows", (machine.OwnPart,)))
     elif study.receivers("scores"):
         said.append(Disclosure(PROVIDER, "the projections of its own rows"))
@@ -262,7 +292,9 @@ def _caveats(study: Study, p: PaperParameters) -> list[Disclosure]:
                 f"islands with fewer than {few} rows are named in a warning",
             )
         )
-    if score_owners(study):
+    if common_receivers(study):
+        said.append(Disclosure(PROVIDER, _COMMON.format(k=p.n_components)))
+    if hidden_scores(study):
         said.append(Disclosure(PROVIDER, _ASKING))
         said.append(
             Disclosure(

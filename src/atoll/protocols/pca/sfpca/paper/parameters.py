@@ -32,6 +32,16 @@ class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stretches: dict[str, tuple[int, ...]] = {}
 
 
+class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The paper's D.3: ``scale`` of the Laplace distribution whose quantiles are on the list, in the units
+    of what is opened (an entry of a component is at most 1); ``values``: how many there are, without it twice
+    as many as are drawn.
+    """
+
+    scale: float
+    values: int | None = None
+
+
 class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The paper's letters, with the defaults of its appendix B.
 
@@ -44,7 +54,8 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instead of a simulation at the provider with most rows; ``tolerance``: the largest certificate
     with which a result is released; ``seed``: of the public sketch, without one the study's digest is;
     ``parameters``: the set of CKKS parameters; ``verify``: whether providers compute all that the coordinator
-    computes, and answer for nothing else.
+    computes, and answer for nothing else; ``noise``: drawn from a shuffled list, as the paper's D.3 has it,
+    which is no differential privacy.
     """
 
     p: int = 10
@@ -61,6 +72,7 @@ class Algorithm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int | None = None
     parameters: str = "paper-14"
     verify: bool = False
+    noise: Noise | None = None
 
     @property
     def slots(self) -> int:
@@ -151,6 +163,7 @@ def check(study: Study) -> None:
     p = study.read_parameters(PaperParameters)
     _check_numbers(p)
     _check_dealer(study, p)
+    _check_noise(study, p)
     if p.paper.qr == "dqr" and (p.paper.method == "precomp" or study.partition == VERTICAL):
         raise StudyError(
             "DQR^T factorises what islands with rows hold apart in Seq: precomp has nothing of the kind",
@@ -212,6 +225,37 @@ def _check_dealer(study: Study, p: PaperParameters) -> None:
         )
 
 
+def _check_noise(study: Study, p: PaperParameters) -> None:
+    """What a shuffled list cannot be had with."""
+    noise, path = p.paper.noise, ("parameters", "paper", "noise")
+    if noise is None:
+        return
+    if not _LEAST_NOISE <= noise.scale <= 1 or (
+        noise.values is not None and not 1 <= noise.values <= _MOST_VALUES
+    ):
+        raise StudyError(
+            f"noise of scale {noise.scale!r} from {noise.values!r} values is not possible",
+            hint=f"a scale of {_LEAST_NOISE:g} to 1, and up to {_MOST_VALUES:,} values",
+            path=path,
+        )
+    if p.paper.verify:
+        raise StudyError(
+            "with verify, providers make parts for nothing that they did not compute: nobody can compute a "
+            "list whose order nobody knows",
+            hint="verify = false, or no noise",
+            path=path,
+        )
+    if study.receivers("scores"):
+        raise StudyError(
+            "noise of a shuffled list is for components and variances: exact scores would undo it",
+            hint="release no scores, or no noise",
+            path=path,
+        )
+
+
+_LEAST_NOISE, _MOST_VALUES = 2.0**-12, 1 << 16
+
+
 def _check_numbers(p: PaperParameters) -> None:
     a = p.paper
     limits: tuple[tuple[str, float, float, float], ...] = (
@@ -268,16 +312,10 @@ def _most_degree(paper: Algorithm) -> int:
 
 
 def _check_scores(study: Study) -> None:
-    """Scores go to all providers, or, where these have the components anyway, to any."""
+    """Own scores go to all providers or, where these have the components, to any; common ones to any."""
     taking, providers = set(study.receivers("scores")), study.who("provider")
     alone = [a for a in providers if a in taking and not study.releases("components", a)]
-    if study.partition == VERTICAL and taking:
-        raise StudyError(
-            "where islands hold columns, sfpca-paper releases no scores",
-            hint="release components",
-            path=("release", "scores"),
-        )
-    if alone and len(alone) < len(providers):
+    if study.partition != VERTICAL and alone and len(alone) < len(providers):
         raise StudyError(
             "either every provider has its scores from encrypted components, or none of them does",
             hint='scores = ["provider"]',

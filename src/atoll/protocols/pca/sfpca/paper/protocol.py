@@ -37,8 +37,10 @@ from atoll.protocols.pca.sfpca.paper.algorithm1 import Plan, Shape
 from atoll.protocols.pca.sfpca.paper.counts import operations
 from atoll.protocols.pca.sfpca.paper.determined import check_outputs, determines
 from atoll.protocols.pca.sfpca.paper.disclosure import OUTPUTS, learns, protection
+from atoll.protocols.pca.sfpca.paper.forecast import forecast
 from atoll.protocols.pca.sfpca.paper.intervals import FLOOR, Agreed, Intervals, simulated, simulating, taken
 from atoll.protocols.pca.sfpca.paper.messages import Estimates, VarianceUnit
+from atoll.protocols.pca.sfpca.paper.noise import list_of
 from atoll.protocols.pca.sfpca.paper.parameters import (
     DEALER,
     INSECURE,
@@ -48,7 +50,8 @@ from atoll.protocols.pca.sfpca.paper.parameters import (
     decide,
     may_leave,
 )
-from atoll.protocols.pca.sfpca.paper.releases import Facts, known_of, opened_by_all, received
+from atoll.protocols.pca.sfpca.paper.planner import expect, unforeseen
+from atoll.protocols.pca.sfpca.paper.releases import Facts, drawn, known_of, opened_by_all, received
 from atoll.protocols.pca.sfpca.paper.shared import OnShares, parties_of
 from atoll.protocols.pca.sfpca.paper.sketch import public_seed, sketch_of, spreading
 from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
@@ -91,7 +94,8 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         await parties.close()
     known = _counts(study, public.shape)
     known |= await opened_by_all(study, machine, plan, found, mine, facts, net.me)  # Step 8
-    if study.releases("scores", net.me) and study.releases("components", net.me):
+    both = study.releases("scores", net.me) and study.releases("components", net.me)
+    if both and not public.shape.vertical:
         known["scores"] = {own.table.name: await net.compute(project, table, known)}
     if p.threshold is None:  # after outputs are dealt, providers may have left: it was compared before
         await machine.check(last=True)
@@ -186,6 +190,8 @@ def _public(study: Study, columns: JoinedColumns, rows: tuple[int, ...], opened:
     shape = Shape(rows, m, p.n_components, p.sketched, study.partition == VERTICAL)
     public = Public(columns.names, columns.named, shape, course, _range(study, columns.names, opened))
     check_outputs(study, shape, columns.widths, public.range)
+    if p.paper.noise is not None:
+        list_of(p.paper.noise, drawn(study, m))  # long enough for what is drawn
     return public
 
 
@@ -299,6 +305,9 @@ PROTOCOL = Protocol(
     check=check,
     determines=determines,
     may_leave=may_leave,
+    expect=expect,
+    forecast=forecast,
+    unforeseen=unforeseen,
     operations=operations,
     prepare=prepared_by(COORDINATOR, CONSUMER),
 )

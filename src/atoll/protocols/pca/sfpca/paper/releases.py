@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -13,11 +14,18 @@ from atoll.network import Network
 from atoll.protocols.base import Outputs
 from atoll.protocols.pca.released import PROVIDER
 from atoll.protocols.pca.sfpca.messages import Names
+from atoll.protocols.pca.sfpca.paper import noise
 from atoll.protocols.pca.sfpca.paper.algorithm1 import Found, Own, Plan, given, pieces_of, projected
-from atoll.protocols.pca.sfpca.paper.certificate import bound_of, examined, refuse_above, total_variance
+from atoll.protocols.pca.sfpca.paper.certificate import (
+    Checked,
+    bound_of,
+    examined,
+    refuse_above,
+    total_variance,
+)
 from atoll.protocols.pca.sfpca.paper.messages import VarianceUnit
 from atoll.protocols.pca.sfpca.paper.parameters import PaperParameters
-from atoll.protocols.pca.sfpca.parameters import COORDINATOR
+from atoll.protocols.pca.sfpca.parameters import COORDINATOR, VERTICAL
 from atoll.protocols.pca.sfpca.releases import model, signs
 from atoll.protocols.pca.sfpca.scores import score_owners
 from atoll.secret_matrices.slots import roles
@@ -89,20 +97,55 @@ async def opened_by_all(
     assert released.tau is not None, "all that have a machine learn whether the components hold"
     refuse_above(p.paper.tolerance, released.tau)
     rows = {}
+    left = await listed(study, m, plan.shape.columns)
     for name, lengths, receivers in steps:
-        if name == "variances":
-            rows[name] = [await _packed_variances(m, plan, checked.variances, found.mean, own)]
-        else:
-            offsets = dots(m, checked.W, found.mean, plan.shape.columns)
-            rows[name] = [*checked.W, packed(m, offsets)]
+        rows[name] = await rows_of(name, m, plan, found, checked, own)
+        if p.paper.noise is not None:
+            rows[name] = noise.added(m, rows[name], lengths, left)
         if p.threshold is None:
             released = taken(released, name, await m.opened(rows[name], lengths, receivers))
     if p.threshold is not None:
         released = await _dealt(m, steps, rows, released, p.threshold)
     known = known_of(study, released, facts)
-    if score_owners(study):
-        known |= await _scores(m, plan, found, checked.W, own, facts, me)
+    scores = None
+    if hidden_scores(study):
+        scores = await scored(m, plan, found, checked.W, own)
+    elif common := common_receivers(study):
+        scores = await scored_in_common(m, plan, found, checked.W, common)
+        if scores is not None and released.components is not None:
+            scores = scores * signs(study, in_columns(released.components, facts))
+    if scores is not None:
+        known |= {"scores": {me.party: scores * facts.names.offset_unit}}
     return known
+
+
+def hidden_scores(study: Study) -> list[Address]:
+    """Providers whose scores are products under encryption, of rows that they alone have."""
+    return [] if study.partition == VERTICAL else score_owners(study)
+
+
+def common_receivers(study: Study) -> frozenset[str]:
+    """Who receives the scores of the rows that all islands have in common."""
+    return frozenset(_named(study, "scores")) if study.partition == VERTICAL else frozenset()
+
+
+def drawn(study: Study, columns: int) -> int:
+    """Numbers of noise that a run takes: tau is opened without."""
+    return sum(sum(lengths) for _, lengths, _ in openings(study, columns)[1:])
+
+
+async def listed(study: Study, m: Slots, columns: int) -> Iterator[Vector]:
+    """The shuffled list (the paper's D.3); empty where the study asks for no noise."""
+    asked = study.read_parameters(PaperParameters).paper.noise
+    count = drawn(study, columns)
+    return iter(() if asked is None or not count else await m.shuffled(noise.list_of(asked, count)))
+
+
+async def rows_of(name: str, m: Slots, plan: Plan, found: Found, checked: Checked, own: Own | None) -> Matrix:
+    """The encrypted rows of an output of :func:`openings`."""
+    if name == "variances":
+        return [await _packed_variances(m, plan, checked.variances, found.mean, own)]
+    return [*checked.W, packed(m, dots(m, checked.W, found.mean, plan.shape.columns))]
 
 
 async def _dealt(
@@ -110,18 +153,18 @@ async def _dealt(
 ) -> Released:
     """The outputs dealt among the providers, of whom a threshold is enough from then on (the paper's D.4)."""
     outputs = [
-        Output(part, length) for name, lengths, _ in steps for part, length in _matrices(rows[name], lengths)
+        Output(part, length) for name, lengths, _ in steps for part, length in matrices(rows[name], lengths)
     ]
     if not outputs:
         return released
     held = iter(await deal(m, outputs, threshold))
     for name, lengths, receivers in steps:
-        found = [await release(m, next(held), receivers) for _ in _matrices(rows[name], lengths)]
+        found = [await release(m, next(held), receivers) for _ in matrices(rows[name], lengths)]
         released = taken(released, name, _values(found))
     return released
 
 
-def _matrices(rows: Matrix, lengths: Sequence[int]) -> list[tuple[Matrix, int]]:
+def matrices(rows: Matrix, lengths: Sequence[int]) -> list[tuple[Matrix, int]]:
     """An output's rows, those of one length together: components, and their offsets."""
     found: list[tuple[Matrix, int]] = []
     if len(rows) > 1:
@@ -151,9 +194,7 @@ async def _packed_variances(m: Slots, plan: Plan, variances: Matrix, mean: Vecto
     return packed(m, await m.room([*variances, total], 1))
 
 
-async def _scores(
-    m: Slots, plan: Plan, found: Found, W: Matrix, own: Own | None, facts: Facts, me: Address
-) -> Outputs:
+async def scored(m: Slots, plan: Plan, found: Found, W: Matrix, own: Own | None) -> Table | None:
     """Step 8: A'_i = W A_i^T - W o^T 1^T, each provider's for itself alone."""
     pieces = found.factors.pieces
     if not pieces or plan.course.qr == "dqr":  # there they are in other units
@@ -165,7 +206,23 @@ async def _scores(
         block = await m.opened_own(rows, [piece.length] * len(rows))
         if block is not None and piece.own_rows is not None:
             blocks.append(np.array(block)[:, : piece.own_rows].T)
-    return {"scores": {me.party: np.vstack(blocks) * facts.names.offset_unit}} if blocks else {}
+    return np.vstack(blocks) if blocks else None
+
+
+async def scored_in_common(
+    m: Slots, plan: Plan, found: Found, W: Matrix, receivers: frozenset[str]
+) -> Table | None:
+    """Where islands hold columns: Xi(W_i A_i^T), of rows about their means, for whom the study names."""
+    blocks = []
+    for rows, piece in zip(
+        projected(m, found.factors, await given(m, W), None, plan.shape.columns),
+        found.factors.pieces,
+        strict=True,
+    ):
+        block = await m.opened(await m.total(rows), [piece.length] * len(rows), receivers)
+        if block is not None:
+            blocks.append(np.array(block).T)
+    return np.vstack(blocks) if blocks else None
 
 
 def taken(released: Released, name: str, values: Sequence[Table] | None) -> Released:
@@ -206,15 +263,16 @@ async def received(net: Network, study: Study, receiver: roles.Receiver, columns
 def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
     """Outputs in the table's own units, checked against each other."""
     paper = study.read_parameters(PaperParameters).paper
+    tolerance = paper.tolerance if paper.noise is None else inf  # noise breaks what is checked of outputs
     known: Outputs = {}
     if released.tau is not None:
         known["certificate"] = {"recipe": "paper", "bound": bound_of(released.tau), "tau": released.tau}
     if released.variances is not None:
-        known |= _variances(released.variances, facts.variances, paper.tolerance)
+        known |= _variances(released.variances, facts.variances, tolerance)
     if released.components is not None:
-        _check_orthonormal(released.components, paper.tolerance)
+        _check_orthonormal(released.components, tolerance)
         assert released.offset is not None, "components and offset are opened together"
-        W = released.components if facts.spreading is None else released.components @ facts.spreading
+        W = in_columns(released.components, facts)
         flips = signs(study, W)
         known |= model(
             W,
@@ -225,6 +283,11 @@ def known_of(study: Study, released: Released, facts: Facts) -> Outputs:
             flips,
         )
     return known
+
+
+def in_columns(W: Table, facts: Facts) -> Table:
+    """Components as opened, on the table's own columns."""
+    return W if facts.spreading is None else np.asarray(W @ facts.spreading)
 
 
 def _variances(opened: Table, unit: VarianceUnit, tolerance: float) -> Outputs:

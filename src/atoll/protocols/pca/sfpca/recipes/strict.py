@@ -61,7 +61,9 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
         Q = await orthonormalised(machine, P, policy)
     else:
         Q = await orthonormalised_in_the_open(machine, P, policy, await machine.finished(more))
+    machine.forget(P)  # from here on, what was made of P and Q for products is only in the way
     Y = await C.times(machine, Q)
+    machine.forget(Q)
     H = await machine.finished(rotations)
     plain, Yu = await grams(machine, Q, Y, None if C.standardised else C.mean(machine), policy.ahead)
     small = await rotated(machine, H, plain, policy.ahead)  # Alg 1, l.5

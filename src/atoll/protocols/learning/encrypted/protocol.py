@@ -341,7 +341,7 @@ def check_parameters(p: EncryptedParameters) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted",
-    version=2,
+    version=3,
     title="Least squares under encryption, with columns split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

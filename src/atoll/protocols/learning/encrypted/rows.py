@@ -318,7 +318,7 @@ def _check(study: Study) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted-rows",
-    version=3,
+    version=4,
     title="Least squares under encryption, with rows split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

@@ -19,6 +19,7 @@ from tests.attacks.test_variants_sfpca import constant
 from tests.support.sfpca_runs import encrypted
 
 from atoll.crypto import products as go
+from atoll.crypto.digest import digest
 from atoll.errors import AtollError, RangeOverflow
 from atoll.secret_matrices import blinds, roles
 from atoll.secret_matrices import messages as mm
@@ -247,14 +248,14 @@ def test_the_next_account_says_which_total_a_provider_was_sent(monkeypatch: pyte
     told = dict[int, set[bytes]]()
     see = Checks.see
 
-    def noted(self: Any, group: Any, what: str, step: int, digest: bytes, *rest: Any) -> None:
+    def noted(self: Any, group: Any, what: str, step: int, seen: bytes, *rest: Any) -> None:
         if what == "total":
-            told.setdefault(step, set()).add(digest)
-        see(self, group, what, step, digest, *rest)
+            told.setdefault(step, set()).add(seen)
+        see(self, group, what, step, seen, *rest)
 
     monkeypatch.setattr(Checks, "see", noted)
     tap = Sent()
     encrypted(two_in_one_round, [np.eye(3)] * 2, observer=tap)
-    sent = {m.step: {digest_of(digest_of(m.body), m.blind)} for m in tap.of(mm.MaskedTotal)}
+    sent = {m.step: {digest_of(digest(m.body), m.blind)} for m in tap.of(mm.MaskedTotal)}
     assert len(sent) == 2
     assert told == sent

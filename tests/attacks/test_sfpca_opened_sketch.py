@@ -22,7 +22,9 @@ from tests.support.sfpca_runs import simulate, strict
 from atoll.errors import MessageError, StudyError
 from atoll.protocols.pca.sfpca.disclosure import spectrum_words
 from atoll.protocols.pca.sfpca.parameters import SFPCAParameters, check, decide
+from atoll.protocols.pca.sfpca.recipes import direct
 from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH, POLICIES
+from atoll.protocols.pca.sfpca.recipes.direct import rotation
 from atoll.protocols.pca.sfpca.recipes.strict import least_square, longest_square, stretched
 from atoll.secret_matrices.simulated import Simulated
 from atoll.study.model import Party
@@ -104,6 +106,22 @@ def test_it_opens_one_spectrum_more_and_nothing_else(monkeypatch: pytest.MonkeyP
     assert machine.openings == [(1, 1), triangle, triangle, (1, 1)]
     _, _, exact = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     assert np.abs(np.sum(found.components * exact[:2], axis=1)).min() > 0.9999
+
+
+def test_each_spectrum_is_opened_under_a_rotation_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two matrices opened in one unknown basis say how their eigenvectors lie to each other."""
+    seeds: list[bytes] = []
+
+    def noted(seed: bytes, size: int, fraction: int) -> Any:
+        seeds.append(seed)
+        return rotation(seed, size, fraction)
+
+    monkeypatch.setattr(direct, "rotation", noted)
+    rows = np.random.default_rng(2).normal(size=(60, 30)) * 0.8 ** np.arange(30)
+    simulate(lambda m, i, r: strict(m, i, 2, r, POLICIES[OPENED_SKETCH]), [rows[:30], rows[30:]])
+    first, second = seeds[: len(seeds) // 2], seeds[len(seeds) // 2 :]
+    assert first
+    assert not set(first) & set(second)
 
 
 def test_nobody_takes_it_unless_the_study_names_it() -> None:

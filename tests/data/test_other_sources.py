@@ -62,6 +62,19 @@ def test_names_of_genes_are_read_in_every_form(tmp_path: Path, form: str) -> Non
     assert as_island("north", tmp_path / "cells.h5ad").columns == ("TP53", "BRCA1", "Ä")
 
 
+@pytest.mark.parametrize("code", [-1, 3])
+def test_a_gene_without_a_name_is_refused_and_not_taken_for_another(tmp_path: Path, code: int) -> None:
+    """Categories say -1 where a name is missing: the last of a list, to whoever counts from its end."""
+    import h5py
+
+    path = write_cells(tmp_path / "cells.h5ad", np.eye(3), ["TP53", "BRCA1", "Ä"], "categories")
+    with h5py.File(path, "r+") as file:
+        codes = file["var/gene ids/codes"]
+        codes[int(np.argmax(codes[()]))] = code
+    with pytest.raises(DataError, match="has no name"):
+        as_island("north", path)
+
+
 def test_cells_of_the_first_format_are_read(tmp_path: Path) -> None:
     """Before anndata 0.7: names in a table of one type, and other words for what is sparse."""
     import h5py

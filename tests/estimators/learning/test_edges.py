@@ -206,6 +206,9 @@ def test_a_table_does_not_give_back_what_a_list_leaves_out() -> None:
     assert suppressed_list(counts.sum(axis=1).tolist(), 5) == [None, None, 120]
     assert suppressed_table(counts, 5)[1] == [20, 20, 0]  # 40, and so 3 = 163 - 120 - 40
     assert None in suppressed_table(counts, 5, [True, True, False])[1]
+    columns = suppressed_table(counts.T, 5, None, [True, True, False])
+    assert None in [row[1] for row in columns]
+    assert [row[1] for row in suppressed_table(counts.T, 5)] == [20, 20, 0]
 
 
 def test_two_left_out_in_every_line_are_not_always_enough() -> None:

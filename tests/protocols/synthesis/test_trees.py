@@ -114,3 +114,14 @@ def test_an_owner_measures_no_pairs_that_are_no_tree(monkeypatch: pytest.MonkeyP
     example = synthesis("marginal-synthesis")
     with pytest.raises(MessageError, match="no tree"):
         run_study(example.study, example.own)
+
+
+def test_a_condition_below_tells_the_columns_above() -> None:
+    """Bayes' rule up the tree 0 - 1 - 2: rows of cell 1 of the last column say how likely the first's are."""
+    tables = [np.array([[0.4, 0.1], [0.1, 0.4]]), np.array([[0.45, 0.05], [0.05, 0.45]])]
+    values = {"edges": [[0, 1], [1, 2]], "tables": np.concatenate([one.ravel() for one in tables])}
+    weights = [np.ones(2), np.ones(2), np.array([0.0, 1.0])]
+    drawn = trees.sample(values, (2, 2, 2), weights, 10_000, np.random.default_rng(0))
+    assert (drawn[:, 2] == 1).all()
+    assert drawn[:, 1].mean() == pytest.approx(0.9, abs=1e-3)
+    assert drawn[:, 0].mean() == pytest.approx(0.9 * 0.8 + 0.1 * 0.2, abs=1e-3)

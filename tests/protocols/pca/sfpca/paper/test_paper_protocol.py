@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from atoll.data.island import as_islands
 from atoll.errors import CertificateRefused, ParameterError, RangeOverflow, StudyError
 from atoll.estimators.base import parties
 from atoll.protocols import resolve
+from atoll.protocols.pca.sfpca.paper import releases
 from atoll.protocols.pca.sfpca.paper.protocol import PROTOCOL
 from atoll.runtime.local.engine import LocalEngine
 from atoll.study.model import Study
@@ -93,6 +96,30 @@ def test_intervals_that_do_not_fit_end_the_run(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(protocol, "taken", wrong)
     with pytest.raises((CertificateRefused, RangeOverflow)):
         fitted()
+
+
+@pytest.mark.parametrize(("tau", "fine"), [(0.0, True), (1.5, False), (float("nan"), False)])
+def test_a_consumer_looks_at_what_it_is_opened_itself(tau: float, fine: bool) -> None:
+    """Islands that refuse tell it nothing: what it receives after a tau that is too large is no result."""
+    study = sfpca_paper().study
+    (me,) = study.who("consumer")
+    assert study.releases("certificate", me)
+    asked: list[int] = []
+
+    class Told:
+        async def opened(self, lengths: tuple[int, ...], receivers: frozenset[str]) -> list[np.ndarray]:
+            assert str(me) in receivers
+            asked.append(len(lengths))
+            return [np.full(n, tau if len(asked) == 1 else 0.0) for n in lengths]
+
+    receiving = releases.received(cast("Any", SimpleNamespace(me=me)), study, cast("Any", Told()), 5)
+    if fine:
+        assert asyncio.run(receiving).tau == tau
+        assert len(asked) > 1
+    else:
+        with pytest.raises(CertificateRefused):
+            asyncio.run(receiving)
+        assert asked == [1]
 
 
 def of_columns(release: dict[str, tuple[str, ...]], **paper: Any) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from atoll.protocols.pca.sfpca.disclosure import spectrum_words
 from atoll.protocols.pca.sfpca.parameters import SFPCAParameters, check, decide
 from atoll.protocols.pca.sfpca.recipes import direct
 from atoll.protocols.pca.sfpca.recipes.covariance import OPENED_SKETCH, POLICIES
-from atoll.protocols.pca.sfpca.recipes.direct import rotation
 from atoll.protocols.pca.sfpca.recipes.strict import least_square, longest_square, stretched
+from atoll.secret_matrices.rotations import rotation
 from atoll.secret_matrices.simulated import Simulated
 from atoll.study.model import Party
 

@@ -42,6 +42,20 @@ def test_genotypes_are_counts_of_people(tmp_path: Path, monkeypatch: pytest.Monk
         moments(island.chosen(names))
 
 
+@pytest.mark.parametrize(("people", "variants"), [(36, 6), (44, 6), (40, 5), (40, 7)])
+def test_genotypes_of_other_people_or_variants_are_refused(
+    tmp_path: Path, people: int, variants: int
+) -> None:
+    """A .fam or .bim of another table: rows would be other people's, be the file too short or too long."""
+    to_bed = pytest.importorskip("bed_reader").to_bed
+    to_bed(tmp_path / "chr1.bed", DRAW.integers(0, 3, size=(40, 6)).astype(float))
+    to_bed(tmp_path / "other.bed", np.zeros((people, variants)))
+    for ending in (".fam", ".bim"):
+        (tmp_path / "other").with_suffix(ending).replace(tmp_path / f"chr1{ending}")
+    with pytest.raises(DataError, match=r"take .* bytes, and it has 63"):
+        as_island("north", tmp_path / "chr1.bed")
+
+
 @pytest.mark.parametrize("form", ["array", "csr", "csc"])
 def test_cells_are_rows(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = scipy.sparse.random(50, 8, density=0.2, format="csr", rng=DRAW, dtype=np.float32)
@@ -71,6 +85,16 @@ def test_a_gene_without_a_name_is_refused_and_not_taken_for_another(tmp_path: Pa
     with h5py.File(path, "r+") as file:
         codes = file["var/gene ids/codes"]
         codes[int(np.argmax(codes[()]))] = code
+    with pytest.raises(DataError, match="has no name"):
+        as_island("north", path)
+
+
+def test_a_name_under_a_mask_is_no_name(tmp_path: Path) -> None:
+    import h5py
+
+    path = write_cells(tmp_path / "cells.h5ad", np.eye(3), ["TP53", "BRCA1", "Ä"], "nullable")
+    with h5py.File(path, "r+") as file:
+        file["var/gene ids/mask"][1] = True
     with pytest.raises(DataError, match="has no name"):
         as_island("north", path)
 

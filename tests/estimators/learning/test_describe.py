@@ -95,6 +95,21 @@ def test_totals_of_rows_and_columns_do_not_give_a_left_out_cell_back(seed: int) 
     assert determined(told) == []
 
 
+@pytest.mark.parametrize("across", [False, True])
+def test_a_table_gives_back_no_count_that_the_list_beside_it_leaves_out(across: bool) -> None:
+    """The level "b" has 40 rows, and is left out beside "a": a whole line of the table would add up to it."""
+    counts = {"a": (2, 1, 0), "b": (20, 20, 0), "c": (10, 10, 100)}
+    rows = [(one, str(j)) for one, line in counts.items() for j, n in enumerate(line) for _ in range(n)]
+    table = pd.DataFrame(rows, columns=["ward", "arm"]).sample(frac=1, random_state=0)
+    names = ["arm", "ward"] if across else ["ward", "arm"]
+    told = atoll.describe(
+        [table[:80], table[80:]], categorical=names, columns=names, tables=[tuple(names)], min_count=5
+    )
+    assert told.levels["ward"]["count"].isna().tolist()[:3] == [True, True, False]
+    cells = told.tables[" x ".join(names)]
+    assert (cells["b"] if across else cells.loc["b"]).isna().any()
+
+
 def test_one_cell_alone_would_be_given_back() -> None:
     assert determined([[None, 7], [8, 9]]) == [(0, 0)]
 

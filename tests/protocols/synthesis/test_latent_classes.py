@@ -86,3 +86,13 @@ def _noisy(found: moments.Moments, a: int, b: int, codes: np.ndarray) -> float:
     inner = A @ found.second[np.ix_(found.owner == a, found.owner == b)] @ B.T
     noisy = 1 / (SIZES[a] * SIZES[b]) + (A @ u)[:, None] / SIZES[b] + (B @ v) / SIZES[a] + inner
     return float(np.abs(noisy - counted(codes, a, b)).sum() / 2)
+
+
+def test_a_condition_tells_the_classes() -> None:
+    """Bayes' rule: of the rows in cell 1 of the first column, nine in ten are of the second class."""
+    first, second = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    values = {"pi": np.array([0.5, 0.5]), "theta": np.hstack([first, second])}
+    weights = [np.array([0.0, 1.0]), np.ones(3)]
+    found = latent_classes.sample(values, (2, 3), weights, 1_000, randomness.public(5))
+    assert (found[:, 0] == 1).all()
+    assert np.bincount(found[:, 1], minlength=3) == pytest.approx([100, 450, 450], abs=1)

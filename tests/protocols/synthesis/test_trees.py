@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -125,3 +126,15 @@ def test_a_condition_below_tells_the_columns_above() -> None:
     assert (drawn[:, 2] == 1).all()
     assert drawn[:, 1].mean() == pytest.approx(0.9, abs=1e-3)
     assert drawn[:, 0].mean() == pytest.approx(0.9 * 0.8 + 0.1 * 0.2, abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [0.05, 0.5, 1.5])
+def test_dependence_that_noise_alone_would_show_is_none(size: float) -> None:
+    """Also far below what noise shows, where the formula of what stays grows again."""
+    matrix, noise = np.array([[0.0, 1.0, 0.0, 0.0]]), 0.01
+    below = matrix * noise * 2.0 * size  # the edge is at 1 + 1/2, in units of the noise of a row of four
+    assert (trees._shrunk(below, noise) == 0.0).all()
+    assert (trees._shrunk(below.T, noise) == 0.0).all()
+    assert np.abs(trees._shrunk(matrix * noise * 2.0 * 4.0, noise)).max() == pytest.approx(
+        2 * noise * math.sqrt((16 - 1.25) ** 2 - 1) / 4
+    )

@@ -249,7 +249,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[rates.R
     """The rates of this machine, by the command, and what it printed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(rates.FILE_VARIABLE, str(tmp_path_factory.mktemp("rates") / "table.json"))
-        patch.setattr("atoll.bench.calibrate._LEAST_SECONDS", 0.005)
+        patch.setattr("atoll.bench.timing._LEAST_SECONDS", 0.005)
         finished = atoll("bench", "calibrate")
         assert finished.code == 0, finished.err
         yield rates.current(), finished.out

@@ -16,6 +16,7 @@ from tests.support.sfpca_runs import encrypted
 
 from atoll.codec import Decoder, Message
 from atoll.crypto import products as go
+from atoll.crypto.digest import digest
 from atoll.errors import AtollError, MessageError
 from atoll.runtime.engine import Observer
 from atoll.secret_matrices import entrywise, roles
@@ -203,7 +204,8 @@ def test_a_total_that_comes_late_holds_everything_up(monkeypatch: pytest.MonkeyP
 
 
 def test_masks_are_bound_to_what_others_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A provider that runs again on another encrypted matrix, or another total, must not mask alike."""
+    """A provider that runs again on other second halves, another encrypted matrix, or another total, must not
+    mask alike."""
     domains: list[bytes] = []
     made: Callable[..., Any] = go.Secret.refresh
 
@@ -216,6 +218,7 @@ def test_masks_are_bound_to_what_others_made(monkeypatch: pytest.MonkeyPatch) ->
 
     read: list[list[bytes]] = []
     halves: list[bytes] = []
+    bound: list[bytes] = []
     own = roles.Provider._own_ahead
     refreshed = roles.Provider._refreshed
 
@@ -226,6 +229,8 @@ def test_masks_are_bound_to_what_others_made(monkeypatch: pytest.MonkeyPatch) ->
 
     async def noted(self: Any, course: Any, of_second: Any) -> Any:
         halves.append(of_second[1])
+        arrived = digest(of_second[0])
+        bound.append(digest_of(self.session, "refresh", course.step, str(course.widths), arrived))
         return await refreshed(self, course, of_second)
 
     monkeypatch.setattr(go.Secret, "refresh", kept)
@@ -239,3 +244,4 @@ def test_masks_are_bound_to_what_others_made(monkeypatch: pytest.MonkeyPatch) ->
     assert len(set(domains)) == 13  # one for each product, the same for all
     assert set(domains) == {digest_of(second, *one) for second, one in zip(halves, read, strict=True)}
     assert not set(domains) & set(halves)
+    assert halves == bound

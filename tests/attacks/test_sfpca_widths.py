@@ -308,7 +308,7 @@ async def strict_form(machine: Noted, inputs: Inputs) -> None:
 
 
 async def direct_form(machine: Noted, inputs: Inputs) -> None:
-    await scatter(machine, inputs, shown=True)
+    await scatter(machine, inputs, shown=inputs.standardize)
 
 
 def island_inputs(blocks: Sequence[np.ndarray], *, standardize: bool = False) -> list[Inputs]:

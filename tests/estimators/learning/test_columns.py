@@ -72,7 +72,8 @@ def test_coefficients_alone_are_those_of_the_joint_table(solver: str) -> None:
         tables = cut(X, 3)
     model, pooled = ours.fit(tables, y, **options), theirs.fit(X, y)
     np.testing.assert_allclose(model.coef_, pooled.coef_, rtol=1e-7, atol=1e-9)
-    assert model.intercept_ == pytest.approx(pooled.intercept_, abs=1e-7)
+    # The intercept is released with noise, as coefficients are: here about 1e-7.
+    assert model.intercept_ == pytest.approx(pooled.intercept_, abs=1e-6)
 
 
 @pytest.mark.parametrize(("data", "islands"), [("cancer", 3), ("cancer", 8), ("digits", 5)])

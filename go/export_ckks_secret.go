@@ -115,15 +115,17 @@ func atoll_ckks_refreshed(xs *C.uint64_t, count C.uint64_t, totals **C.uint8_t, 
 }
 
 //export atoll_ckks_opening_parts
-func atoll_ckks_opening_parts(secret C.uint64_t, xs *C.uint64_t, count C.uint64_t, flooding C.uint32_t,
+func atoll_ckks_opening_parts(secret C.uint64_t, xs *C.uint64_t, kept *C.uint64_t, count C.uint64_t, flooding C.uint32_t,
 	seed *C.uint8_t, seedSize C.uint64_t, outs **C.uint8_t, sizes *C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
 		key, list, room, err := secretAnd(secret, xs, count, outs, sizes)
 		if err != nil {
 			return err
 		}
-		from := view(seed, seedSize)
-		return parallel.Run(len(list), func(_, i int) error { return key.OpeningPart(room[i], list[i], from, int(flooding)) })
+		from, slots := view(seed, seedSize), words(kept, count)
+		return parallel.Run(len(list), func(_, i int) error {
+			return key.OpeningPart(room[i], list[i], from, int(flooding), int(slots[i]))
+		})
 	})
 }
 
@@ -145,7 +147,7 @@ func atoll_ckks_opened(xs *C.uint64_t, count C.uint64_t, totals **C.uint8_t, siz
 }
 
 //export atoll_ckks_switching_parts
-func atoll_ckks_switching_parts(secret C.uint64_t, xs *C.uint64_t, count C.uint64_t, flooding C.uint32_t, common *C.uint8_t, commonSize C.uint64_t,
+func atoll_ckks_switching_parts(secret C.uint64_t, xs *C.uint64_t, kept *C.uint64_t, count C.uint64_t, flooding C.uint32_t, common *C.uint8_t, commonSize C.uint64_t,
 	public *C.uint8_t, publicSize C.uint64_t, seed *C.uint8_t, seedSize C.uint64_t, outs **C.uint8_t, sizes *C.uint64_t,
 	problem *C.char, capacity C.uint64_t) C.int32_t {
 	return guard(problem, capacity, func() error {
@@ -157,9 +159,9 @@ func atoll_ckks_switching_parts(secret C.uint64_t, xs *C.uint64_t, count C.uint6
 		if err != nil {
 			return err
 		}
-		from := view(seed, seedSize)
+		from, slots := view(seed, seedSize), words(kept, count)
 		return parallel.Run(len(list), func(_, i int) error {
-			return key.SwitchingPart(room[i], list[i], receiver, from, int(flooding))
+			return key.SwitchingPart(room[i], list[i], receiver, from, int(flooding), int(slots[i]))
 		})
 	})
 }

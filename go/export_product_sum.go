@@ -119,7 +119,7 @@ func atoll_product_sum(ring C.uint32_t, layout *C.uint64_t, id *C.uint64_t, prob
 	})
 }
 
-// atoll_product_sum_add takes in a product (kind 0) or a masked share (kind 1).
+// atoll_product_sum_add takes in a product (kind 0), a masked share (kind 1) or second halves alone (kind 2).
 //
 //export atoll_product_sum_add
 func atoll_product_sum_add(id C.uint64_t, kind C.uint32_t, message *C.uint8_t, size C.uint64_t, problem *C.char, capacity C.uint64_t) C.int32_t {
@@ -128,8 +128,11 @@ func atoll_product_sum_add(id C.uint64_t, kind C.uint32_t, message *C.uint8_t, s
 		if err != nil {
 			return err
 		}
-		if kind == 0 {
+		switch kind {
+		case 0:
 			return sum.Add(view(message, size))
+		case 2:
+			return sum.AddSecond(view(message, size))
 		}
 		return sum.AddShare(view(message, size))
 	})

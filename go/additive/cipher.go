@@ -137,6 +137,11 @@ func (e *encryption) polynomial(group, slot int, u poly, s *scratch) {
 	ctx.addSmall(s.small, s.poly)
 	size, n := ctx.CipherBytes, e.h.values
 	whole := slot >= 0 && ctx.Coefficients == 1
+	var blur []byte
+	if slot >= 0 && ctx.blurs() {
+		blur = s.stream[:8*(to-from)]
+		expand(derive(e.from, domainBlur, number(group), number(slot)), blur)
+	}
 	at := residueSlot{v: from}
 	if slot >= 0 && !whole {
 		at = residueSlot{k: from / n, v: from % n}
@@ -147,6 +152,9 @@ func (e *encryption) polynomial(group, slot int, u poly, s *scratch) {
 			v := from + j
 			t.addValue(e.values[v], e.values[n+v], e.values[2*n+v])
 		} else if slot >= 0 {
+			if blur != nil && at.k > 0 {
+				t.addBlur(binary.LittleEndian.Uint64(blur[8*j:]))
+			}
 			at.add(&t, e.values, n)
 		}
 		t.pack(out[j*size:], size)

@@ -16,7 +16,7 @@ import (
 // stream for two purposes, gives other bytes. Two groups of c1 and a width of two, in every form.
 var pins = map[uint8][]string{
 	testSingle:             {"3641115ddedc", "d72216716528", "141476b150a4"},
-	testSingleResidues:     {"407ace8e6841", "162baa2856fa", "5f724ea1b439"},
+	testSingleResidues:     {"407ace8e6841", "162baa2856fa", "8d46b69fd0e6"},
 	testCollective:         {"3bcb8d1debd0", "6af40d0437e2", "b491b3bce113", "12575918572f"},
 	testCollectiveResidues: {"1e8064daf9f9", "500a118adeb3", "5d4054201a15", "6382909e4ce9"},
 }
@@ -214,6 +214,41 @@ func TestWhatIsOpenedIsWithinAQuarterOfAWholeNumber(t *testing.T) {
 	} {
 		if withinQuarter(below) != sound {
 			t.Errorf("%x: %v", below, !sound)
+		}
+	}
+}
+
+// What a secret was computed in is lent to the next who asks, and lies in memory until then.
+func TestWhatASecretWasComputedInIsWiped(t *testing.T) {
+	ctx, err := contextOf(testCollective, true)
+	must(t, err)
+	list := ctx.take(2)
+	for _, s := range list {
+		for i := range s.poly {
+			s.poly[i] = 7
+		}
+		for i := range s.stream {
+			s.stream[i] = 7
+		}
+		for i := range s.small {
+			s.small[i] = 7
+		}
+	}
+	ctx.put(list)
+	for i, s := range list {
+		if slices.Max(s.poly) != 0 || slices.Max(s.stream) != 0 || slices.Max(s.small) != 0 {
+			t.Errorf("something of worker %d is left", i)
+		}
+	}
+}
+
+// Values that leave room for any carry are refused too: a total of more is wrong, or opens as noise.
+func TestNoMoreSummandsThanTheSetHasNoiseFor(t *testing.T) {
+	g := newGroup(t, testCollective, 1, 2)
+	zeros, out := make([]uint64, limbs), encrypt(t, g.public, make([]uint64, limbs), 1)
+	for summands, good := range map[int]bool{-1: false, 0: false, 1: true, 1024: true, 1025: false} {
+		if err := g.public.Encrypt(zeros, summands, seedOf(2), out); (err == nil) != good {
+			t.Errorf("%d summands: %v", summands, err)
 		}
 	}
 }

@@ -73,6 +73,25 @@ func (t *turn) addMultiple(y uint64, w *[6]uint64) {
 	}
 }
 
+// blurs says whether the second and third residue get noise of their own before they
+// are rounded to the wire's grid. Their fractions r/p are not on that grid, and how
+// they round says something of r. Under a key that looks random a uniform mask lies
+// over it; but a single holder makes its key alone, and one that is zero masks
+// nothing: the sum then said how single summands had been rounded, and so confirmed
+// a guess of one. (The first residue, modulo 2^74, is on the grid.)
+func (ctx *context) blurs() bool { return ctx.Coefficients > 1 && ctx.MaxMembers == 0 }
+
+// addBlur adds a signed uniform number of up to 2^20 units of a wire of 12 bytes,
+// 2^-12 of a residue's step.
+func (t *turn) addBlur(random uint64) {
+	const low = 384 - 96 + 20 + 1 - 64 // the place of its lowest bit
+	signed := int64(random)
+	var carry uint64
+	t[3], carry = bits.Add64(t[3], random<<(low-192), 0)
+	t[4], carry = bits.Add64(t[4], uint64(signed>>(256-low)), carry)
+	t[5] += uint64(signed>>63) + carry
+}
+
 // lowResidue rounds t to a residue modulo 2^74, its low 64 bits and the ten above,
 // and says whether t was within a quarter of it.
 func (t turn) lowResidue() (low uint64, top uint16, sound bool) {

@@ -21,6 +21,7 @@ const (
 	domainEncrypt   = "atoll/lattice/encrypt/1"
 	domainMask      = "atoll/lattice/mask/1"
 	domainError     = "atoll/lattice/error/1"
+	domainBlur      = "atoll/lattice/blur/1"
 	domainSmudge    = "atoll/lattice/smudge/1"
 )
 

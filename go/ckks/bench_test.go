@@ -136,7 +136,7 @@ func BenchmarkTogether(b *testing.B) {
 		{"rerandomise", func() error { _, err := g.keys.Rerandomised(x, seed, 0); return err }},
 		{"refresh part", func() error { return s.RefreshPart(refresh, x, common, seed) }},
 		{"total", func() error { return Total(paperSet, [][]byte{refresh, refresh, refresh}, total, false) }},
-		{"opening part", func() error { return s.OpeningPart(opening, x, seed, flooding) }},
+		{"opening part", func() error { return s.OpeningPart(opening, x, seed, flooding, g.m.Slots()) }},
 		{"share part", func() error { return s.SharePart(share, shares, x, seed) }},
 		{"input part", func() error { return s.InputPart(input, shares, common, seed) }},
 		{"relinearisation part", func() error { return s.KeyPart(first, KindRelinearisation1, 0, common, seed, nil) }},

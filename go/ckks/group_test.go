@@ -120,7 +120,7 @@ func (g *group) openFlooded(t testing.TB, x *Ciphertext, width int) []float64 {
 	t.Helper()
 	seed := g.seed()
 	total := g.total(t, KindOpening, x.Level(), width, func(i int, out []byte) error {
-		return g.secrets[i].OpeningPart(out, x, label(seed, i), width)
+		return g.secrets[i].OpeningPart(out, x, label(seed, i), width, g.m.Slots())
 	})
 	values := make([]float64, g.m.Slots())
 	check(t, Opened(x, total, values))

@@ -12,6 +12,14 @@ import (
 // MaxFlooding is the widest flooding of an opening, in bits.
 const MaxFlooding = 64
 
+// veilBits is how wide noise is in the slots of an opening that nobody reads. In
+// coefficients that is about 2^52 at N = 2^14, where the noise of a rescaling is
+// 2^6; and little enough for a double's digits not to disturb the other slots.
+const veilBits = 60
+
+// veilLevel is the lowest level with moduli for that.
+const veilLevel = 1
+
 var errTooWide = fault.New(fault.Range, "a value is wider than it can be: a part is wrong or missing, or a number too large")
 
 func checkFlooding(width int) error {
@@ -24,6 +32,11 @@ func checkFlooding(width int) error {
 // flooded is s c1 and flooding uniform on so many bits, as coefficients: what is
 // opened shows the values and hides how they came about as far as the flooding is
 // wider than the noise. It costs as much precision.
+//
+// That noise is the key times what the last rescaling cut off, which everybody
+// knows who has the ciphertext: each number that is opened is an equation for the
+// key. So flooding must be as wide as there are many of them, and a veil covers
+// all other numbers.
 func (k *Secret) flooded(x *Ciphertext, s *sample.Stream, width int) ring.Poly {
 	p := k.decryption(x.ct.Value[1], openLevel(x.Level()))
 	for i := range k.m.n {
@@ -32,16 +45,53 @@ func (k *Secret) flooded(x *Ciphertext, s *sample.Stream, width int) ring.Poly {
 	return p
 }
 
-// OpeningPart writes this party's part of an opening, with flooding of its own.
-// All slots open: what is not meant to be seen is weighted with zero before.
-func (k *Secret) OpeningPart(out []byte, x *Ciphertext, seed []byte, flooding int) error {
-	m := k.m
-	h := header{kind: KindOpening, set: m.ID, level: x.Level(), step: flooding}
-	if err := firstError(k.mine(x), checkSeed(seed), checkFlooding(flooding), h.room(m, out)); err != nil {
+// veil adds wide noise to all numbers but the real parts of the first slots.
+func (m *Machine) veil(p ring.Poly, s *sample.Stream, kept int) error {
+	slots := make([]complex128, m.Slots())
+	defer clear(slots)
+	noise := func() float64 { return float64(int64(s.Word()) >> (64 - veilBits)) }
+	for i := range slots {
+		slots[i] = complex(0, noise())
+		if i >= kept {
+			slots[i] += complex(noise(), 0)
+		}
+	}
+	if err := m.encoder.IFFT(slots, m.LogN-1); err != nil {
 		return err
 	}
-	s := newStream(seed, forFlooding, m.domain([]int{x.Level(), flooding}, x.mark()), 0)
-	return h.write(m, out, k.flooded(x, s, flooding).Coeffs)
+	for i, slot := range slots {
+		m.addWide(p, i, wideInt(int64(math.Round(real(slot)))))
+		m.addWide(p, i+m.Slots(), wideInt(int64(math.Round(imag(slot)))))
+	}
+	return nil
+}
+
+// checkOpening: a part opens some of the slots, at a level that has room for a veil.
+func (k *Secret) checkOpening(x *Ciphertext, flooding, kept int) error {
+	if kept < 1 || kept > k.m.Slots() {
+		return fault.New(fault.Argument, "%d of %d slots cannot be opened", kept, k.m.Slots())
+	}
+	if x.Level() < veilLevel {
+		return fault.New(fault.Argument, "a ciphertext at level %d cannot be opened", x.Level())
+	}
+	return firstError(k.mine(x), checkFlooding(flooding))
+}
+
+// OpeningPart writes this party's part of an opening of the first slots, with
+// flooding of its own. The others are weighted with zero before: what stands there
+// is hidden by noise, but that is only 2^11 times wider than a value may be.
+func (k *Secret) OpeningPart(out []byte, x *Ciphertext, seed []byte, flooding, kept int) error {
+	m := k.m
+	h := header{kind: KindOpening, set: m.ID, level: x.Level(), step: flooding}
+	if err := firstError(k.checkOpening(x, flooding, kept), checkSeed(seed), h.room(m, out)); err != nil {
+		return err
+	}
+	domain := m.domain([]int{x.Level(), flooding}, x.mark())
+	p := k.flooded(x, newStream(seed, forFlooding, domain, 0), flooding)
+	if err := m.veil(p, newStream(seed, forVeil, domain, kept), kept); err != nil {
+		return err
+	}
+	return h.write(m, out, p.Coeffs)
 }
 
 // Opened is what a ciphertext holds, from the total of all parties' opening parts.
@@ -64,7 +114,7 @@ func (m *Machine) decode(first, parts ring.Poly, level, flooding int, values []f
 		return fault.New(fault.Argument, "there are %d slots, not %d", m.Slots(), len(values))
 	}
 	limit := times(wide{low: 1 << (flooding - 1)}, uint64(m.MaxParties))
-	limit = limit.add(wide{low: 1 << (m.ScaleBits + m.MagnitudeBits)})
+	limit = limit.add(times(wide{low: 1 << veilBits}, uint64(m.MaxParties)))
 	coefficients, err := m.opened(first, parts, limit)
 	if err != nil {
 		return err
@@ -102,16 +152,20 @@ func NewReceiver(m *Machine, common, public []byte) (*Receiver, error) {
 	return &Receiver{keys: keys, mark: m.domain(nil, common, public)}, nil
 }
 
-// SwitchingPart writes this party's part of switching a ciphertext to a receiver's key.
-func (k *Secret) SwitchingPart(out []byte, x *Ciphertext, receiver *Receiver, seed []byte, flooding int) error {
+// SwitchingPart writes this party's part of switching a ciphertext to a receiver's
+// key, of which the receiver reads the first slots.
+func (k *Secret) SwitchingPart(out []byte, x *Ciphertext, receiver *Receiver, seed []byte, flooding, kept int) error {
 	m := k.m
 	h := header{kind: KindSwitching, set: m.ID, level: x.Level(), step: flooding}
-	if err := firstError(k.mine(x), checkSeed(seed), checkFlooding(flooding), h.room(m, out)); err != nil {
+	if err := firstError(k.checkOpening(x, flooding, kept), checkSeed(seed), h.room(m, out)); err != nil {
 		return err
 	}
 	level := openLevel(x.Level())
 	domain := m.domain([]int{x.Level(), flooding}, x.mark(), receiver.mark)
 	halves := []ring.Poly{k.flooded(x, newStream(seed, forFlooding, domain, 0), flooding), m.ring(level).NewPoly()}
+	if err := m.veil(halves[0], newStream(seed, forVeil, domain, kept), kept); err != nil {
+		return err
+	}
 	m.ring(level).NTT(halves[0], halves[0])
 	if err := receiver.keys.zero(newStream(seed, forSwitching, domain, 0), halves); err != nil {
 		return err

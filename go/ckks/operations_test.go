@@ -98,7 +98,7 @@ func (g *group) handedOver(t *testing.T, x *Ciphertext) []float64 {
 	check(t, receiver.KeyPart(public, KindPublic, 0, common, label("error"), nil))
 	handed := must[*Receiver](t)(NewReceiver(g.m, common, public))
 	total := g.total(t, KindSwitching, x.Level(), flooding, func(i int, out []byte) error {
-		return g.secrets[i].SwitchingPart(out, x, handed, label("switching", i), flooding)
+		return g.secrets[i].SwitchingPart(out, x, handed, label("switching", i), flooding, g.m.Slots())
 	})
 	message := make([]byte, len(total))
 	check(t, Switched(message, x, total))

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/big"
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -26,8 +27,8 @@ func TestPartsArePinned(t *testing.T) {
 		"rotation 1":        "9021b9648739",
 		"rotation 2":        "864ef886284c",
 		"refresh":           "948acfa0fed2",
-		"opening":           "8c23ffb50fd6",
-		"switching":         "2ba87758ec42",
+		"opening":           "5f047a930931",
+		"switching":         "27e5fc2ced08",
 		"share":             "98ef62ddc1e6",
 		"input":             "e1e82380de29",
 		"rerandomised":      "d0dd2e4494e1",
@@ -35,6 +36,9 @@ func TestPartsArePinned(t *testing.T) {
 	for name, part := range g.parts(t, x, label("c"), label("s")) {
 		if name == "encryption" {
 			continue // of numbers, which are rounded
+		}
+		if runtime.GOARCH != "amd64" && (name == "opening" || name == "switching") {
+			continue // a veil is transformed in floating point
 		}
 		digest := sha256.Sum256(part)
 		if found := fmt.Sprintf("%x", digest[:6]); found != want[name] {
@@ -91,7 +95,7 @@ func TestWhatAPartIsForIsInItsStream(t *testing.T) {
 	floods := make([][]byte, 2)
 	for i, receiver := range receivers {
 		floods[i] = room(KindSwitching, x.Level(), 20)
-		check(t, k.SwitchingPart(floods[i], x, receiver, seed, 20))
+		check(t, k.SwitchingPart(floods[i], x, receiver, seed, 20, 1))
 	}
 	if alike(floods[0], floods[1]) {
 		t.Error("parts for two receivers have numbers in common")

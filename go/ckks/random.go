@@ -26,6 +26,7 @@ const (
 	forShare     = "mask of a share"
 	forRecrypt   = "error of a refreshed ciphertext"
 	forFlooding  = "flooding"
+	forVeil      = "veil"
 	forSwitching = "switching"
 )
 

@@ -9,6 +9,8 @@ import (
 // wide is a signed integer of 128 bits: masks and masked values are below 2^118.
 type wide struct{ high, low uint64 }
 
+func wideInt(x int64) wide { return wide{high: uint64(x >> 63), low: uint64(x)} }
+
 func (x wide) add(y wide) wide {
 	low, carry := bits.Add64(x.low, y.low, 0)
 	high, _ := bits.Add64(x.high, y.high, carry)

@@ -133,24 +133,50 @@ func (c *Ciphertext) Free() {
 
 // NewCiphertext reads assembled first halves and expands the second ones.
 func NewCiphertext(r *Ring, y Layout, first, common []byte) (*Ciphertext, error) {
+	c, err := BeginCiphertext(r, y, common)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Complete(first); err != nil {
+		c.Free()
+		return nil, err
+	}
+	return c, nil
+}
+
+// BeginCiphertext expands the second halves, which are known before anything is encrypted.
+func BeginCiphertext(r *Ring, y Layout, common []byte) (*Ciphertext, error) {
 	if err := y.check(r); err != nil {
 		return nil, err
 	}
 	if err := checkSeed(common); err != nil {
 		return nil, err
 	}
-	c0, err := AddPolys(r, y.LeftPolys(), [][]byte{first})
-	if err != nil {
-		return nil, err
-	}
-	c := &Ciphertext{ring: r, layout: y, c0: c0, c1: takeWords(len(c0))}
 	length := r.Limbs * r.N
-	err = parallel.Run(y.LeftPolys(), func(_, p int) error {
-		first, second := c.c0[p*length:(p+1)*length], c.c1[p*length:(p+1)*length]
+	c := &Ciphertext{ring: r, layout: y, c1: takeWords(y.LeftPolys() * length)}
+	err := parallel.Run(y.LeftPolys(), func(_, p int) error {
+		second := c.c1[p*length : (p+1)*length]
 		r.uniform(second, newStream(common, forCommon, nil, p))
-		r.operand(first)
 		r.operand(second)
 		return nil
 	})
 	return c, err
+}
+
+// Complete reads the assembled first halves of a ciphertext that was begun; once.
+func (c *Ciphertext) Complete(first []byte) error {
+	if c.c0 != nil {
+		return fault.New(fault.Argument, "a ciphertext has its first halves already")
+	}
+	r := c.ring
+	c0, err := AddPolys(r, c.layout.LeftPolys(), [][]byte{first})
+	if err != nil {
+		return err
+	}
+	length := r.Limbs * r.N
+	c.c0 = c0
+	return parallel.Run(c.layout.LeftPolys(), func(_, p int) error {
+		r.operand(c0[p*length : (p+1)*length])
+		return nil
+	})
 }

@@ -15,7 +15,7 @@ const Points = 2
 
 // chunk is how many residues share one row of coefficients; even, so that a chunk
 // of packed residues begins at a whole byte.
-const chunk = 4096
+const chunk = vector.PackedMost
 
 // Fingerprint is a secret linear map of messages to a few residues: whoever does not
 // know it cannot change a message, or a sum of messages, and keep its fingerprint.
@@ -84,19 +84,33 @@ func (f *Fingerprint) limb(out []uint64, r *Ring, l int, data []byte, count int)
 	q, constant := r.Moduli[l], r.barrett[l]
 	var sums [Points]uint64
 	for from := 0; from < count; from += chunk {
-		part := room[:min(chunk, count-from)]
-		start := from / 2 * 13
-		if !r.arithmetic[l].Unpack(part, data[start:start+vector.PackedSize(len(part))]) {
+		// Of 2^12 products of 104 bits: no overflow.
+		inner, fine := f.inner(room, r.arithmetic[l], data[from/2*13:], min(chunk, count-from))
+		if !fine {
 			return errLarge()
 		}
-		// Of 2^12 products of 104 bits: no overflow.
-		inner := fingerprint.Inner(part, f.coefficients[0][:], f.coefficients[1][:])
 		for p, sum := range inner {
 			sums[p] = addMod(mulMod(sums[p], f.power[p], q, constant), reduce128(sum.High, sum.Low, q, constant), q)
 		}
 	}
 	copy(out, sums[:])
 	return nil
+}
+
+// inner gives the sums of products of one chunk with the coefficients, and whether all residues are below the modulus.
+func (f *Fingerprint) inner(
+	room *[chunk]uint64, m vector.Modulus, data []byte, count int,
+) (fingerprint.Pair[fingerprint.Wide], bool) {
+	data = data[:vector.PackedSize(count)]
+	y, z := f.coefficients[0][:], f.coefficients[1][:]
+	if packed, can := m.(vector.Packed); can {
+		var sums [4]uint64
+		fine := packed.PackedInner(&sums, data, count, y, z)
+		return fingerprint.Pair[fingerprint.Wide]{{Low: sums[0], High: sums[1]}, {Low: sums[2], High: sums[3]}}, fine
+	}
+	part := room[:count]
+	fine := m.Unpack(part, data)
+	return fingerprint.Inner(part, y, z), fine
 }
 
 // join adds up the blocks, each some chunks further than the one before.

@@ -187,3 +187,59 @@ func TestFingerprintsTellPlacesApart(t *testing.T) {
 		}
 	}
 }
+
+// Fingerprints are compared between machines: every path must take the same ones, at the edges of the range too.
+func TestEveryPathTakesTheSameFingerprints(t *testing.T) {
+	known, err := Get("deep5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := NewFingerprint(make([]byte, SeedBytes))
+	most := &Fingerprint{}
+	for p := range Points {
+		for i := range chunk {
+			most.coefficients[p][i] = 1<<modulusBits - 1
+		}
+		most.power[p] = 1<<modulusBits - 1
+	}
+	for _, count := range []int{1, 2, 3, 7, 8, 9, 15, 16, chunk - 1, chunk, chunk + 5, 2 * chunk} {
+		drawn, values := messageOf(known, 7, 2, count)
+		for i := range values {
+			values[i] = known.Moduli[i/count%known.Limbs] - 1
+		}
+		largest := make([]byte, len(drawn))
+		half := known.residuesSize(count)
+		known.packResidues(largest[:half], values, count)
+		copy(largest[half:], largest[:half])
+		for _, path := range vector.Paths {
+			if !path.Here {
+				continue
+			}
+			r, err := newRing(known.Parameters, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			scalar, err := newRing(known.Parameters, vector.Paths[len(vector.Paths)-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, data := range [][]byte{drawn, largest} {
+				for _, g := range []*Fingerprint{f, most} {
+					if !slices.Equal(fingerprintOf(t, g, r, data, count), fingerprintOf(t, g, scalar, data, count)) {
+						t.Fatalf("%s: other fingerprints of %d residues", path.Name, count)
+					}
+				}
+			}
+			for _, place := range []int{0, count / 2, count - 1} {
+				wrong := append([]uint64(nil), values...)
+				wrong[count+place]++ // the modulus itself
+				data := make([]byte, len(largest))
+				known.packResidues(data[:half], wrong, count)
+				copy(data[half:], largest[half:])
+				if f.Of(make([]uint64, Points*r.Limbs), r, data, count) == nil {
+					t.Fatalf("%s: a residue that is none was taken, place %d of %d", path.Name, place, count)
+				}
+			}
+		}
+	}
+}

@@ -143,6 +143,11 @@ func multiply(
 	if err := checkSeed(seed); err != nil {
 		return err
 	}
+	for _, term := range terms {
+		if term.Left.c0 == nil {
+			return fault.New(fault.Argument, "a ciphertext has no first halves yet")
+		}
+	}
 	r, y := key.ring, terms[0].Right.layout
 	if err := checkRoom(out, ProductSize(r, y)); err != nil {
 		return err
@@ -177,6 +182,10 @@ func multiply(
 }
 
 func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
+	return key.ring.checkTerms(terms, plain, limit)
+}
+
+func (r *Ring) checkTerms(terms []Term, plain *Matrix, limit int) error {
 	if len(terms) == 0 {
 		return fault.New(fault.Argument, "there is nothing to multiply")
 	}
@@ -190,7 +199,7 @@ func checkTerms(key *PublicKey, terms []Term, plain *Matrix, limit int) error {
 	}
 	for _, term := range terms {
 		left, right := term.Left, term.Right
-		if left.ring != key.ring || right.ring != key.ring {
+		if left.ring != r || right.ring != r {
 			return fault.New(fault.Argument, "a product stays in one ring")
 		}
 		if !left.layout.sameLeft(right.layout) || !right.layout.sameOutput(y) {

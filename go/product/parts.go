@@ -38,9 +38,10 @@ func (r *Ring) sumOfParts(c0, c1 []uint64, terms []Term, y Layout) error {
 	defer wipeWords(small) // a party's own numbers
 	parts := r.N / size
 	steps := parts * r.Limbs
-	rooms := make([]*vector.PartSums, parallel.Workers(steps))
+	rooms := make([]*partRoom, parallel.Workers(steps))
 	for i := range rooms {
-		rooms[i] = vector.NewPartSums(size, y.BlockInner*y.BlockCols, y.rowBlocks())
+		rooms[i] = newPartRoom(size, inner, min(cols, y.colBlocks()), y)
+		defer rooms[i].giveBack()
 	}
 	for from := 0; from < y.colBlocks(); from += cols {
 		to := min(from+cols, y.colBlocks())
@@ -64,21 +65,69 @@ func (r *Ring) sumOfParts(c0, c1 []uint64, terms []Term, y Layout) error {
 	return nil
 }
 
+// partRoom is one worker's place for the sums of a part, and for that part of all left blocks side by side: where
+// they come from they lie a power of two apart, and the fastest caches hold only few such places at a time.
+type partRoom struct {
+	*vector.PartSums
+	left []uint64 // first and second halves take turns
+	next int      // words from one block to the next
+}
+
+// gatheredFor is from how many columns of blocks on left blocks are laid side by side: each of them reads all.
+const gatheredFor = 4
+
+func newPartRoom(size, inner, cols int, y Layout) *partRoom {
+	room := &partRoom{PartSums: vector.NewPartSums(size, y.BlockInner*y.BlockCols, y.rowBlocks())}
+	if cols >= gatheredFor {
+		room.next = 2*size + 8 // no power of two
+		room.left = takeWords(y.rowBlocks() * inner * room.next)
+	}
+	return room
+}
+
+// giveBack: what lies there are ciphertexts.
+func (p *partRoom) giveBack() {
+	if p.left != nil {
+		giveWords(p.left)
+	}
+}
+
+// gather lays this part of a term's left blocks side by side in `place`, and gives the place after them.
+func (p *partRoom) gather(place []uint64, left *Ciphertext, count, at, length int) []uint64 {
+	for b := range count {
+		copy(place[b*p.next:], left.c0[b*length+at:][:p.Size])
+		copy(place[b*p.next+p.Size:], left.c1[b*length+at:][:p.Size])
+	}
+	return place[count*p.next:]
+}
+
 // sumOfPart fills one part modulo the l-th modulus of the results in columns [from, to).
 func (r *Ring) sumOfPart(
-	c0, c1 []uint64, terms []Term, small []uint64, y Layout, from, to int, sums *vector.PartSums, l, part int,
+	c0, c1 []uint64, terms []Term, small []uint64, y Layout, from, to int, room *partRoom, l, part int,
 ) {
-	m, length, at := r.arithmetic[l].(vector.Parted), r.Limbs*r.N, l*r.N+part*sums.Size
+	m, length, at := r.arithmetic[l].(vector.Parted), r.Limbs*r.N, l*r.N+part*room.Size
+	if room.left != nil {
+		place := room.left
+		for _, term := range terms {
+			place = room.gather(place, term.Left, y.rowBlocks()*term.Right.layout.innerBlocks(), at, length)
+		}
+	}
 	for col := from; col < to; col++ {
-		sums.Start(part)
+		room.Start(part)
+		gathered := room.left
 		for _, term := range terms {
 			inner := term.Right.layout.innerBlocks()
-			m.AddParts(sums, small, sums.Size, term.Left.c0[at:], term.Left.c1[at:], length, inner)
-			small = small[inner*sums.Size:]
+			if gathered != nil {
+				m.AddParts(room.PartSums, small, room.Size, gathered, gathered[room.Size:], room.next, inner)
+				gathered = gathered[y.rowBlocks()*inner*room.next:]
+			} else {
+				m.AddParts(room.PartSums, small, room.Size, term.Left.c0[at:], term.Left.c1[at:], length, inner)
+			}
+			small = small[inner*room.Size:]
 		}
 		for row := range y.rowBlocks() {
 			out := (row*y.colBlocks()+col)*length + at
-			m.ReduceParts(c0[out:], c1[out:], sums, row)
+			m.ReduceParts(c0[out:], c1[out:], room.PartSums, row)
 		}
 	}
 }

@@ -15,6 +15,7 @@ const (
 	forCommon   = "common polynomial"
 	forError    = "encryption error"
 	forZero     = "encryption of zero"
+	forFirst    = "first half of an encryption of zero"
 	forMask     = "mask"
 	forSmudging = "smudging"
 
@@ -39,12 +40,13 @@ func (r *Ring) uniform(poly []uint64, s *stream) {
 	for l, q := range r.Moduli {
 		part := r.limb(poly, l)
 		s.Fill(part)
-		for i, word := range part {
-			value := word >> (64 - modulusBits)
-			for value >= q {
-				value = s.Word() >> (64 - modulusBits)
+		if sample.Uppers(part, q) {
+			continue
+		}
+		for i := range part {
+			for part[i] >= q {
+				part[i] = s.Word() >> (64 - modulusBits)
 			}
-			part[i] = value
 		}
 	}
 }
@@ -58,29 +60,14 @@ func smallError(s *stream) int64 { return sample.Binomial(s.Word()) }
 
 // errors fills a polynomial with small errors (not transformed).
 func (r *Ring) errors(poly []uint64, s *stream) {
-	first := r.limb(poly, 0)
-	s.Fill(first)
-	for i, word := range first {
-		first[i] = uint64(sample.Binomial(word))
-	}
-	for l := r.Limbs - 1; l >= 0; l-- { // the first limb, where the errors are, last
-		q, part := r.Moduli[l], r.limb(poly, l)
-		for i, value := range first {
-			part[i] = sample.Residue(int64(value), q)
-		}
-	}
+	s.Fill(r.limb(poly, 0))
+	sample.Binomials(poly, r.Moduli)
 }
 
 // ternary fills a polynomial with uniform coefficients in {-1, 0, 1}, in constant time.
 func (r *Ring) ternary(poly []uint64, s *stream) {
-	first := r.limb(poly, 0)
-	s.Fill(first)
-	for i, word := range first {
-		value := sample.Ternary(word)
-		for l, q := range r.Moduli {
-			poly[l*r.N+i] = sample.Residue(value, q)
-		}
-	}
+	s.Fill(r.limb(poly, 0))
+	sample.Ternaries(poly, r.Moduli)
 }
 
 // centred fills x with an integer uniform in [-2^(width-1), 2^(width-1)).

@@ -6,6 +6,7 @@ import (
 
 	"atoll/core/fault"
 	"atoll/core/parallel"
+	"atoll/core/sample"
 )
 
 // The margins, in bits, that hide a value under a mask, and noise (which depends
@@ -132,6 +133,12 @@ func (p *ProductSum) Second(out []byte) error {
 func (k *Secret) Refresh(
 	message []byte, share *Matrix, second []byte, y Layout, c Clearing, seed, domain []byte,
 ) error {
+	return k.refresh(message, share, second, nil, y, c, seed, domain)
+}
+
+func (k *Secret) refresh(
+	message []byte, share *Matrix, second []byte, ahead *Ahead, y Layout, c Clearing, seed, domain []byte,
+) error {
 	r := k.ring
 	if err := y.check(r); err != nil {
 		return err
@@ -152,18 +159,32 @@ func (k *Secret) Refresh(
 	if err := r.checkSize(second, y.OutPolys()*size, "the second halves of a product"); err != nil {
 		return err
 	}
-	count := y.Rows * y.Cols
+	first, err := ahead.first(r, y)
+	if err != nil {
+		return err
+	}
+	defer wipeWords(first)
+	public, err := ahead.public(r, y)
+	if err != nil {
+		return err
+	}
+	defer giveWords(public)
+	count, length := y.Rows*y.Cols, r.Limbs*r.N
 	masked := make([]uint64, r.Limbs*count)
-	err := parallel.Run(y.OutPolys(), func(_, o int) error {
+	err = parallel.Run(y.OutPolys(), func(_, o int) error {
 		poly := r.poly()
 		defer r.wiped(poly)
 		if err := r.unpackResidues(*poly, second[o*size:(o+1)*size], r.N); err != nil {
 			return err
 		}
+		if public != nil {
+			r.addInto(*poly, public[o*length:(o+1)*length], r.N)
+		}
 		r.mulInto(*poly, *poly, k.s)
+		ahead.add(*poly, first, o)
 		r.intt(*poly)
 		s := newStream(seed, forMask, domain, o)
-		return r.mask(masked, share, *poly, y, o/y.colBlocks(), o%y.colBlocks(), c, s)
+		return r.mask(masked, share, *poly, y, o/y.colBlocks(), o%y.colBlocks(), c, s, ahead.errors(o))
 	})
 	if err != nil {
 		return err
@@ -175,9 +196,10 @@ func (k *Secret) Refresh(
 // MaskedSize is the number of bytes of a masked decryption share.
 func MaskedSize(r *Ring, y Layout) int { return r.residuesSize(y.Rows * y.Cols) }
 
-// mask adds a mask to every result of one block and keeps minus the mask.
+// mask adds a mask to every result of one block and keeps minus the mask; errors (nil: none) are those
+// of a first half that is in the results.
 func (r *Ring) mask(
-	masked []uint64, share *Matrix, poly []uint64, y Layout, rowBlock, colBlock int, c Clearing, s *stream,
+	masked []uint64, share *Matrix, poly []uint64, y Layout, rowBlock, colBlock int, c Clearing, s, errors *stream,
 ) error {
 	rowFrom, rowTo := span(rowBlock, y.BlockRows, y.Rows)
 	colFrom, colTo := span(colBlock, y.BlockCols, y.Cols)
@@ -187,9 +209,13 @@ func (r *Ring) mask(
 	for i := rowFrom; i < rowTo; i++ {
 		for k := colFrom; k < colTo; k++ {
 			centred(mask, c.MaskBits, s)
-			place := y.out(i-rowFrom, k-colFrom)
+			place, noise := y.out(i-rowFrom, k-colFrom), int64(0)
+			if errors != nil {
+				noise = smallError(errors)
+			}
 			for l, q := range r.Moduli {
-				masked[l*count+i*y.Cols+k] = addMod(poly[l*r.N+place], r.residue(mask, l), q)
+				value := addMod(poly[l*r.N+place], sample.Residue(noise, q), q)
+				masked[l*count+i*y.Cols+k] = addMod(value, r.residue(mask, l), q)
 			}
 			roundShift(mask, c.Truncate)
 			negate(mask)
@@ -249,6 +275,31 @@ func ClearTotal(out *Matrix, r *Ring, y Layout, total []byte, c Clearing) error 
 	return r.clearValues(out, first, y, c)
 }
 
+// most is the largest masked value that there can be: everybody's mask at its widest, a result and noise. Not
+// a bit more: what is left free, a party could fill with numbers that it reads from the total.
+func (c Clearing) most(r *Ring) []uint64 {
+	power, most := make([]uint64, r.Words()), make([]uint64, r.Words())
+	power[(c.MaskBits-1)/64] = 1 << ((c.MaskBits - 1) % 64)
+	addScaled(most, power, uint64(c.Parties))
+	for _, width := range []int{c.ValueBits, r.NoiseBits(c.Parties, c.RightBits)} {
+		clear(power)
+		power[width/64] = 1 << (width % 64)
+		add(most, power)
+	}
+	return most
+}
+
+// within tells whether -most <= x <= most.
+func within(x, most []uint64) bool {
+	var space [maxWords]uint64
+	size := space[:len(x)]
+	copy(size, x)
+	if int64(x[len(x)-1]) < 0 {
+		negate(size)
+	}
+	return !less(most, size)
+}
+
 func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) error {
 	if err := c.check(r); err != nil {
 		return err
@@ -257,7 +308,7 @@ func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) er
 		return err
 	}
 	words, count := r.Words(), y.Rows*y.Cols
-	limit := c.MaskBits - 1 + bits.Len(uint(c.Parties))
+	most := c.most(r)
 	return parallel.Run(y.Rows, func(_, i int) error {
 		var residues, digits, value [maxWords]uint64
 		for k := range y.Cols {
@@ -265,7 +316,7 @@ func (r *Ring) clearValues(out *Matrix, first []uint64, y Layout, c Clearing) er
 				residues[l] = first[l*count+i*y.Cols+k]
 			}
 			r.lift(residues[:r.Limbs], digits[:r.Limbs], value[:words])
-			if width(value[:words]) > limit {
+			if !within(value[:words], most) {
 				return fault.New(fault.Range, "a masked value is wider than its masks: a share is wrong or missing")
 			}
 			roundShift(value[:words], c.Truncate)

@@ -11,7 +11,7 @@ import (
 
 // Stream is AES-256 in counter mode under a key used for nothing else.
 type Stream struct {
-	mode  cipher.Stream
+	keys  keyStream
 	chunk [4096]byte
 	next  int
 }
@@ -28,21 +28,43 @@ func NewStream(library string, seed []byte, purpose string, domain []byte, index
 	var number [8]byte
 	binary.LittleEndian.PutUint64(number[:], uint64(index))
 	hash.Write(number[:])
-	block, err := aes.NewCipher(hash.Sum(nil))
+	key := hash.Sum(nil)
+	s := &Stream{keys: newKeyStream([32]byte(key))}
+	s.next = len(s.chunk)
+	return s
+}
+
+// keyStream is AES-256 in counter mode from zero on.
+type keyStream interface {
+	// next writes the bytes that follow those of the call before.
+	next(out []byte)
+}
+
+// portable is the key stream of Go's own library.
+type portable struct{ mode cipher.Stream }
+
+func newPortable(key [32]byte) keyStream {
+	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic(err) // the key has 32 bytes
 	}
 	var start [aes.BlockSize]byte
-	s := &Stream{mode: cipher.NewCTR(block, start[:])}
-	s.next = len(s.chunk)
-	return s
+	return portable{cipher.NewCTR(block, start[:])}
 }
 
 // zeros is what the key stream is added to: read in the fastest cache, it costs less than clearing what is filled.
 var zeros [4096]byte
 
+func (p portable) next(out []byte) {
+	for len(out) > 0 {
+		part := out[:min(len(out), len(zeros))]
+		p.mode.XORKeyStream(part, zeros[:len(part)])
+		out = out[len(part):]
+	}
+}
+
 func (s *Stream) refill() {
-	s.mode.XORKeyStream(s.chunk[:], zeros[:])
+	s.keys.next(s.chunk[:])
 	s.next = 0
 }
 
@@ -64,12 +86,7 @@ func (s *Stream) Fill(words []uint64) {
 	if len(words) == 0 {
 		return
 	}
-	data := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
-	for len(data) > 0 {
-		part := data[:min(len(data), len(zeros))]
-		s.mode.XORKeyStream(part, zeros[:len(part)])
-		data = data[len(part):]
-	}
+	s.keys.next(unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words)))
 	if bigEndian {
 		for i, word := range words {
 			words[i] = bits.ReverseBytes64(word)

@@ -118,6 +118,12 @@ func (m *integers) UnpackAdd(residues []uint64, data []byte) bool {
 	return C.atoll_integers_unpack_add(words(residues), octets(data), C.int(len(residues)), C.uint64_t(m.q)) == 0
 }
 
+// PackedInner implements Packed.
+func (m *integers) PackedInner(sums *[4]uint64, data []byte, count int, y, z []uint64) bool {
+	y, z = y[:count], z[:count]
+	return C.atoll_integers_inner(words(sums[:]), octets(data), C.int(count), C.uint64_t(m.q), words(y), words(z)) == 0
+}
+
 // Small implements Parted: the integer as it is.
 func (m *integers) Small(value int64) uint64 { return uint64(value) }
 

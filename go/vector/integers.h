@@ -56,6 +56,11 @@ void atoll_integers_pack(uint8_t *out, const uint64_t *x, int count);
 int atoll_integers_unpack(uint64_t *x, const uint8_t *in, int count, uint64_t q);
 int atoll_integers_unpack_add(uint64_t *x, const uint8_t *in, int count, uint64_t q);
 
+/* Of at most 4096 packed residues: the sum of products with the numbers of y, and with those of z, below 2^52 each, as
+   two words each, the lower one first; the result as for unpacking. */
+int atoll_integers_inner(uint64_t sums[4], const uint8_t *in, int count, uint64_t q, const uint64_t *y,
+                         const uint64_t *z);
+
 #pragma GCC visibility pop
 
 #endif

@@ -1,21 +1,16 @@
-/* Eight residues at a time. Every function carries its target, so that the rest of the library runs on any x86-64.
+/* Eight residues at a time.
 
    Between two steps of the forward transform values are signed integers in [-q, 2^52 + q), "loose" here; between those
    of the backward one they are residues. The bounds in the comments are those of doc.go. Nothing branches on a value
    or uses it as an address. */
 #include "integers.h"
 
-#include <immintrin.h>
 #include <string.h>
 
-#define TARGET "avx512f,avx512bw,avx512ifma,avx512vbmi"
-#define KERNEL __attribute__((target(TARGET)))
-#define LANE static inline __attribute__((always_inline, target(TARGET)))
+#include "lanes_ifma.h"
 
 /* So many words, 16 kB, are transformed to the end before the next ones are touched. */
 #define LEAF 2048
-
-typedef __m512i words;
 
 typedef struct {
   words q, short_of, mask, inverse;
@@ -25,16 +20,6 @@ typedef struct {
   words value, quotient;
 } lanes_multiplier;
 
-LANE words load(const uint64_t *p) { return _mm512_loadu_si512(p); }
-LANE void store(uint64_t *p, words x) { _mm512_storeu_si512(p, x); }
-LANE words spread(uint64_t x) { return _mm512_set1_epi64((long long)x); }
-LANE words add(words x, words y) { return _mm512_add_epi64(x, y); }
-LANE words sub(words x, words y) { return _mm512_sub_epi64(x, y); }
-LANE words smaller(words x, words y) { return _mm512_min_epu64(x, y); }
-/* sum plus the lower, or the upper, 52 bits of the product of the lowest 52 bits of x and y. */
-LANE words add_low(words sum, words x, words y) { return _mm512_madd52lo_epu64(sum, x, y); }
-LANE words add_high(words sum, words x, words y) { return _mm512_madd52hi_epu64(sum, x, y); }
-LANE words zero(void) { return _mm512_setzero_si512(); }
 /* The compiler would compute a difference twice, once with each sign, where its negative is needed too. */
 LANE words once(words x) {
   __asm__("" : "+v"(x));
@@ -121,8 +106,7 @@ LANE void forward4(const integers_plan *t, uint64_t *p, const uint64_t *from, in
   }
 }
 
-/* Of x = x0 ... x7 and y: halves x0-3 y0-3 and x4-7 y4-7, pairs x01 y01 x45 y45 and x23 y23 x67 y67, single ones
-   x0 y0 x2 y2 ... and x1 y1 x3 y3 ... */
+/* Of x = x0 ... x7 and y: halves x0-3 y0-3 and x4-7 y4-7, pairs x01 y01 x45 y45 and x23 y23 x67 y67. */
 LANE words first_halves(words x, words y) { return _mm512_shuffle_i64x2(x, y, 0x44); }
 LANE words second_halves(words x, words y) { return _mm512_shuffle_i64x2(x, y, 0xee); }
 LANE words first_pairs(words x, words y) {
@@ -131,8 +115,6 @@ LANE words first_pairs(words x, words y) {
 LANE words second_pairs(words x, words y) {
   return _mm512_permutex2var_epi64(x, _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15), y);
 }
-LANE words evens(words x, words y) { return _mm512_unpacklo_epi64(x, y); }
-LANE words odds(words x, words y) { return _mm512_unpackhi_epi64(x, y); }
 /* x0 y0 x1 y1 ..., and back: every other one of x followed by those of y. */
 LANE words zipped_first(words x, words y) {
   return _mm512_permutex2var_epi64(x, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), y);
@@ -396,9 +378,6 @@ KERNEL void atoll_integers_multiply_sub(const integers_plan *t, uint64_t *sum, c
   }
 }
 
-/* The lanes of the next eight that are within the count. */
-LANE __mmask8 lanes_left(int count) { return (__mmask8)(count >= 8 ? 0xff : (1 << count) - 1); }
-
 KERNEL void atoll_integers_add(const integers_plan *t, uint64_t *x, const uint64_t *y, int count) {
   modulus m = modulus_of(t);
   for (int i = 0; i < count; i += 8) {
@@ -462,57 +441,4 @@ KERNEL void atoll_integers_add_part(const integers_plan *t, uint64_t *sums, uint
       atoll_integers_accumulate(sums + (ptrdiff_t)4 * size * row, x + at, y + at, work, size, count, left, size);
     }
   }
-}
-
-/* The bytes that the next eight, or fewer, residues fill. */
-LANE __mmask64 bytes_left(int count) {
-  int bytes = count >= 8 ? 52 : (52 * count + 7) / 8;
-  return (__mmask64)((1ull << bytes) - 1);
-}
-
-KERNEL void atoll_integers_pack(uint8_t *out, const uint64_t *x, int count) {
-  /* Thirteen bytes of every sixteen, side by side. */
-  const words together = _mm512_set_epi8(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /**/
-                                         60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, /**/
-                                         44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, /**/
-                                         28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, /**/
-                                         12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  for (int i = 0; i < count; i += 8, out += 52) {
-    words values = _mm512_maskz_loadu_epi64(lanes_left(count - i), x + i), second = odds(values, values);
-    words low = _mm512_or_si512(values, _mm512_slli_epi64(second, 52)), high = _mm512_srli_epi64(second, 12);
-    _mm512_mask_storeu_epi8(out, bytes_left(count - i), _mm512_permutexvar_epi8(together, evens(low, high)));
-  }
-}
-
-LANE int unpacked(uint64_t *x, const uint8_t *in, int count, uint64_t q, const int add_to) {
-  /* The seven bytes that hold each residue, at four bits' distance for every other one; byte 63 is zero. */
-  const words apart = _mm512_set_epi8(63, 51, 50, 49, 48, 47, 46, 45, 63, 45, 44, 43, 42, 41, 40, 39, /**/
-                                      63, 38, 37, 36, 35, 34, 33, 32, 63, 32, 31, 30, 29, 28, 27, 26, /**/
-                                      63, 25, 24, 23, 22, 21, 20, 19, 63, 19, 18, 17, 16, 15, 14, 13, /**/
-                                      63, 12, 11, 10, 9, 8, 7, 6, 63, 6, 5, 4, 3, 2, 1, 0);
-  const words shift = _mm512_setr_epi64(0, 4, 0, 4, 0, 4, 0, 4), mask = spread((1ull << 52) - 1), all = spread(q);
-  __mmask8 beyond = 0;
-  for (int i = 0; i < count; i += 8, in += 52) {
-    __mmask8 lanes = lanes_left(count - i);
-    words data = _mm512_maskz_loadu_epi8(bytes_left(count - i), in);
-    words value = _mm512_srlv_epi64(_mm512_permutexvar_epi8(apart, data), shift);
-    /* An odd last residue has four bits to spare, which belong to its value here and must be zero. */
-    __mmask8 cut = (__mmask8)(count - i < 8 && count % 2 == 1 ? ~(1 << (count - i - 1)) : 0xff);
-    value = _mm512_mask_and_epi64(value, cut, value, mask);
-    beyond |= _mm512_mask_cmpge_epu64_mask(lanes, value, all);
-    if (add_to) {
-      words sum = add(value, _mm512_maskz_loadu_epi64(lanes, x + i));
-      value = smaller(sum, sub(sum, all));
-    }
-    _mm512_mask_storeu_epi64(x + i, lanes, value);
-  }
-  return beyond != 0;
-}
-
-KERNEL int atoll_integers_unpack(uint64_t *x, const uint8_t *in, int count, uint64_t q) {
-  return unpacked(x, in, count, q, 0);
-}
-
-KERNEL int atoll_integers_unpack_add(uint64_t *x, const uint8_t *in, int count, uint64_t q) {
-  return unpacked(x, in, count, q, 1);
 }

@@ -39,3 +39,14 @@ func (s *PartSums) Start(part int) {
 	s.Part, s.count = part, 0
 	clear(s.sums)
 }
+
+// Packed is a Modulus that adds up products with residues as they travel, without writing them down in between.
+type Packed interface {
+	Modulus
+	// PackedInner writes the sums of products of `count` packed residues, at most PackedMost, with the numbers of y and
+	// with those of z, below 2^52, as two words each, the lower one first. It returns false if a residue is not one.
+	PackedInner(sums *[4]uint64, data []byte, count int, y, z []uint64) bool
+}
+
+// PackedMost is how many residues PackedInner takes at a time.
+const PackedMost = 1 << 12

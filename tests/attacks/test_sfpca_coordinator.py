@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.support.sfpca_runs import Opened, direct, encrypted
 
 from atoll.codec import Decoder, Message
@@ -182,9 +183,9 @@ def test_a_matrix_that_one_provider_alone_reads_is_checked_by_it(monkeypatch: py
     alone: list[int] = []
 
     class Other(roles.Coordinator):
-        async def _encrypt_all(self, wanted: Any) -> None:
-            alone.extend(self._step + 1 + i for i, left in enumerate(wanted) if len(left.readers) == 1)
-            await super()._encrypt_all(wanted)
+        async def _encrypt_all(self, wanted: Any, courses: Any) -> None:
+            alone.extend(step for left, step in wanted if len(left.readers) == 1)
+            await super()._encrypt_all(wanted, courses)
 
     def change(address: Address, message: Any) -> Any:
         if not isinstance(message, mm.EncryptedMatrix):
@@ -207,7 +208,7 @@ def test_a_masked_total_that_is_off_by_one_is_found_out(monkeypatch: pytest.Monk
     def change(address: Address, message: Any) -> Any:
         if isinstance(message, mm.MaskedTotal) and not seen:
             seen.append(message.step)
-            return mm.MaskedTotal(message.step, plus_one(message.body, 9))
+            return structs.replace(message, body=plus_one(message.body, 9))
         return message
 
     error, tap = run(change, monkeypatch)

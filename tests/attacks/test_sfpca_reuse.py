@@ -63,6 +63,7 @@ class Calls:
         self.rotations: list[bytes] = []
         self.sketches: list[bytes] = []
         encrypt, refresh, multiply = go.Secret.encrypt, go.Secret.refresh, go.multiply
+        second_half = go.second_half
         rotate, sketch = direct.rotation, strict.gaussians
 
         def encrypted(
@@ -73,15 +74,21 @@ class Calls:
             return encrypt(secret, x, limit, shift, layout, common, seed)
 
         def refreshed(
-            secret: Any, second: bytes, layout: Any, clearing: Any, seed: bytes, domain: bytes
+            secret: Any, second: bytes, layout: Any, clearing: Any, seed: bytes, domain: bytes, ahead: Any
         ) -> Any:
             self.refreshed.append((secret.number, bytes(second)))
             self.streams.append(("mask", seed, domain))
-            return refresh(secret, second, layout, clearing, seed, domain)
+            if ahead is not None:  # with the encryption of zero of its second half, and no other
+                assert self.streams.count(("zero", ahead.seed, ahead.domain)) == 1
+            return refresh(secret, second, layout, clearing, seed, domain, ahead)
 
         def multiplied(key: Any, terms: Any, **options: Any) -> bytes:
             self.streams.append(("zero", options["seed"], options["domain"]))
             return multiply(key, terms, **options)
+
+        def ahead_of(key: Any, terms: Any, **options: Any) -> bytes:
+            self.streams.append(("zero", options["seed"], options["domain"]))
+            return second_half(key, terms, **options)
 
         def rotated(seed: bytes, *args: Any) -> Any:
             self.rotations.append(seed)
@@ -96,9 +103,10 @@ class Calls:
         monkeypatch.setattr(go.Secret, "encrypt", encrypted)
         monkeypatch.setattr(go.Secret, "refresh", refreshed)
         monkeypatch.setattr(go, "multiply", multiplied)
+        monkeypatch.setattr(go, "second_half", ahead_of)
 
 
-OF_PROVIDERS = (machine.EncryptedShare, machine.ProductPart, machine.MaskedShare)
+OF_PROVIDERS = (machine.EncryptedShare, machine.ProductPart, machine.SecondPart, machine.MaskedShare)
 STEPS = (
     *OF_PROVIDERS,
     machine.EncryptedMatrix,

@@ -29,7 +29,15 @@ from atoll.study.model import Study
 SHORT = Course(raised=3, factors=(2, 1))
 HIDDEN = {
     *(mm.EncryptedShare, mm.EncryptedMatrix, mm.ProductPart, mm.SecondHalves),
-    *(mm.MaskedShare, mm.MaskedTotal, mm.SeedPart, mm.SessionSeed, mm.KeyParts, mm.AllKeyParts),
+    *(
+        mm.SecondPart,
+        mm.MaskedShare,
+        mm.MaskedTotal,
+        mm.SeedPart,
+        mm.SessionSeed,
+        mm.KeyParts,
+        mm.AllKeyParts,
+    ),
 }
 
 

@@ -107,6 +107,17 @@ def test_providers_told_different_ciphertexts_answer_none(
     assert sum(tap.kinds[kind] for kind in ANSWERS) == answered
 
 
+@pytest.mark.parametrize("told", [1, 2])
+def test_a_receiver_that_gives_one_provider_another_key_is_answered_by_none(
+    monkeypatch: pytest.MonkeyPatch, told: int
+) -> None:
+    """A part under a key of somebody else's would be readable by him."""
+    lying(monkeypatch, to_one(m.ReceiverKey, provider(told), lambda x: m.ReceiverKey(other(x.body))))
+    tap = Sent()
+    assert "was told something else" in str(ended(opening, tap))
+    assert tap.kinds[m.SwitchingPart] == 0
+
+
 def test_a_second_refresh_of_one_ciphertext_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The coordinator asks everybody alike, for the second time, what it asked before."""
     asked: dict[int, memoryview] = {}

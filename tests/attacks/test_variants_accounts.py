@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.attacks.test_sfpca_coordinator import Change, Relay, Sent, honest, plus_one, run, tables
 from tests.support.examples import sfpca, sfpca_columns
 from tests.support.sfpca_runs import encrypted
@@ -85,15 +86,15 @@ class Twice(roles.Coordinator):
         shares, sent = {}, []
         for course, total in sums:
             members = self._members(course.group)
-            await self._fold(mm.MaskedShare, members, total.add_share, course.step)
-            sent.append((members[0], mm.MaskedTotal(course.step, bytes(total.total()))))
+            blind = await self._add_shares(course, total)
+            sent.append((members[0], mm.MaskedTotal(course.step, bytes(total.total()), blind)))
             shares[course.step] = total.clear(course.widths.clearing)
         course, (carrier, right) = courses[0], sent[0]
         ring, y, clearing = course.widths.ring, course.widths.layouts[0], course.widths.clearing
         # A tenth of the range squared, at the place of the first two columns: the trace stays as it is.
         wrong = plus(right.body, ring, y.rows * y.cols, 1, (1 << clearing.value_bits) // 10)
         shares[course.step] = go.clear_total(ring, y, wrong, clearing)
-        for to, message in [(carrier, mm.MaskedTotal(course.step, wrong)), *sent]:
+        for to, message in [(carrier, structs.replace(right, body=wrong)), *sent]:
             await self.net.send(to, message)
         return shares
 
@@ -160,7 +161,7 @@ def again(kind: type, told: list[int]) -> Change:
         if before is body:
             return message
         told.append(message.step)
-        return type(message)(message.step, before)
+        return type(message)(message.step, before, *([message.blind] if kind is mm.MaskedTotal else []))
 
     return change
 

@@ -6,12 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.attacks.lattices import retried
-from tests.support.examples import EXAMPLES
+from tests.support.examples import EXAMPLES, Example, learning_columns
 
 import atoll
+from atoll.data.island import as_islands
 from atoll.protocols import protocol_of
+from atoll.protocols.learning.encrypted import prepared
+from atoll.runtime.local.engine import LocalEngine
+from atoll.study.address import Address
 
 ROWS, MIDDLE, VARIANCE = 300, 1.5, 1.25
 """Columns hold 0 to 3, each as often; the target is the first column and as much again by chance."""
@@ -110,3 +115,58 @@ def test_coefficients_of_a_plain_fit_say_all_sums_and_products() -> None:
     assert share_found(np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]), 44, tries=2) == 1.0
     said = [one.learns for one in protocol_of("least-squares").learns(EXAMPLES["least-squares"]().study)]
     assert any("whole numbers" in words for words in said)
+
+
+# ---- the intercept alone ----
+
+
+def sums_that_fit(released: list[float]) -> np.ndarray:
+    """All sums of three columns of zeros and ones that make the target's sum a whole number, to within what
+    a double's digits leave open."""
+    c, *w = released
+    at = np.arange(BINARY_ROWS + 1.0)
+    total = (w[0] * at)[:, None, None] + (w[1] * at)[:, None] + w[2] * at + BINARY_ROWS * c
+    return np.argwhere(np.abs(total - np.rint(total)) < 1e-10)
+
+
+BINARY_ROWS = 200
+
+
+def fitted_by_columns() -> tuple[np.ndarray, list[float]]:
+    """Three islands with a column of zeros and ones each; all sums, and the model as a consumer has it."""
+    draw = np.random.default_rng(1)
+    X = (draw.random((BINARY_ROWS, 3)) < [0.3, 0.5, 0.6]).astype(float)
+    y = X[:, 0] + 2 * X[:, 1] + draw.integers(0, 3, BINARY_ROWS)
+    example = learning_columns("least-squares-encrypted", condition_bits=20, y_holder="hospital-0")
+    frames = {f"hospital-{i}": pd.DataFrame({f"c{i}": X[:, i]}) for i in range(3)}
+    frames["hospital-0"]["stay"] = y
+    study = Example(example.study, as_islands(frames))
+    outcome = LocalEngine().run(protocol_of(study.study.protocol), study.study, study.own)
+    model = outcome.learned[Address("consumer", "consumer")].outputs["model"]
+    return X.sum(axis=0), [float(value) for value in model["coefficients"]]
+
+
+def test_an_intercept_with_a_doubles_digits_said_the_sums_of_all_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Coefficients had noise; the intercept was made from them, as they were released, to the last digit."""
+    monkeypatch.setattr(prepared, "blurred", lambda offset, *_: offset)
+    sums, released = fitted_by_columns()
+    np.testing.assert_array_equal(sums_that_fit(released), [sums])
+
+
+def test_an_intercept_has_no_more_digits_than_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds, blurred = list[bytes](), prepared.blurred
+    monkeypatch.setattr(prepared, "blurred", lambda *given: (seeds.append(given[-1]), blurred(*given))[1])
+    sums, released = fitted_by_columns()
+    assert sums.tolist() not in sums_that_fit(released).tolist()
+    assert len(set(seeds)) == 3  # every island adds its own
+
+
+def test_the_intercepts_noise_is_as_wide_as_it_should_be() -> None:
+    """A target of 2^6 in 64 rows: 8 in a row; 2^-29 of that at 20 bits, 2^-39 at 12."""
+    for limit, bits in ((20, 29), (12, 39)):
+        seeds = (i.to_bytes(32, "little") for i in range(400))
+        noise = [float(prepared.blurred(np.zeros(1), 6, 64, limit, seed)[0]) for seed in seeds]
+        assert 0.45 < np.max(np.abs(noise)) / (8 * 2.0**-bits) <= 0.5
+        assert abs(np.mean(noise)) < 0.05 * 8 * 2.0**-bits

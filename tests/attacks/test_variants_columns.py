@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from msgspec import structs
 from tests.attacks.test_told_otherwise import Change, Deviating, nothing, run
 from tests.support.examples import Example, learning_columns, sfpca_columns
 
 from atoll.codec import Message
+from atoll.data.island import as_islands
 from atoll.errors import MessageError
 from atoll.network import Network
 from atoll.protocols import handshake, protocol_of
@@ -158,3 +160,26 @@ def test_a_row_goes_into_no_cluster_that_is_none(cluster: float) -> None:
     example = learning_columns("kmeans-columns", n_clusters=2)
     with pytest.raises(MessageError, match="put a row into a cluster that is none"):
         one_role(example, Address("hospital-0", "provider"), change)
+
+
+# ---- columns that an island makes up ----
+
+
+def test_columns_of_single_rows_say_the_others_scores_of_these_rows() -> None:
+    """No deviation that anybody could notice: whoever hands in a column that is one in one row and zero
+    elsewhere is told, as its coefficient, how far that row is from the others' fit."""
+    example, made_up = learning_columns("least-squares-encrypted", condition_bits=12), 20
+    frames = {name: island.frame() for name, island in example.islands.items()}
+    y = frames["hospital-1"]["stay"].to_numpy()
+    rows = pd.DataFrame(np.eye(len(y), made_up), columns=[f"of row {i}" for i in range(made_up)])
+    frames["hospital-1"] = rows.assign(stay=y)
+    found = run(Example(example.study, as_islands(frames)), "server", lambda _, message: message)
+    part = found.learned[Address("hospital-1", "provider")].outputs["part"]["hospital-1"]
+    said = [one.learns for one in protocol_of(example.study.protocol).learns(example.study)]
+    assert any("makes up columns of single rows" in words for words in said)
+    scores = y[:made_up] - np.ravel(part["coefficients"])  # what it has of the others' columns: nothing else
+
+    X = np.column_stack([frames[name].drop(columns="stay") for name in ("hospital-0", "hospital-2")])
+    others = np.column_stack([X, np.ones(len(X))])
+    fit = np.linalg.lstsq(others[made_up:], y[made_up:], rcond=None)[0]
+    np.testing.assert_allclose(scores, (others @ fit)[:made_up], atol=1e-6)

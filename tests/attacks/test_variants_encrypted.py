@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from msgspec import structs
+from tests.attacks.test_encrypted_rounding import Noting, fitted_on
 from tests.attacks.test_told_otherwise import changing, run
 from tests.support.example_tables import Example, cut_frame
 from tests.support.examples import EXAMPLES
@@ -24,13 +26,15 @@ from tests.support.lying import lying
 import atoll
 from atoll.codec import Message
 from atoll.data.island import as_islands
-from atoll.errors import MessageError, RangeOverflow
+from atoll.errors import MessageError, RangeOverflow, RunError
 from atoll.estimators.base import parties
 from atoll.protocols import protocol_of
-from atoll.protocols.learning.encrypted import rows
+from atoll.protocols.learning.encrypted import program, rows
+from atoll.protocols.learning.encrypted.program import TABLE_FRACTION, Block, Table, own_factor
 from atoll.protocols.learning.encrypted.rows import Common
 from atoll.runtime.local.engine import LocalEngine
 from atoll.secret_matrices import messages as mm
+from atoll.secret_matrices.openings import floats
 from atoll.study.address import Address
 
 ISLANDS, EACH = 6, 10
@@ -120,6 +124,115 @@ def test_an_opened_count_that_fits_the_lie_is_found_out(monkeypatch: pytest.Monk
     with pytest.raises(MessageError, match="not that of the providers' parts"):
         LocalEngine().run(protocol_of(example.study.protocol), example.study, example.own)
     assert left[mm.MaskedShare] == 1
+
+
+# ---- what a refused fit says ----
+
+
+@pytest.fixture
+def unblurred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form that opened what the trace lacks as it was: all factors together are one."""
+    one = 1 << 32
+    monkeypatch.setattr(rows, "own_factor", lambda _: np.array([[one // 4]], dtype=object))
+
+
+def in_other_units(place: int, steps: int) -> tuple[float, float]:
+    """A server that tells units in which every column but one vanishes, and that one nearly: what it reads
+    as the column's joint variance, and the true one."""
+    example, told, opened = encrypted_rows(), list[int](), list[float]()
+    parameters = {**example.study.parameters, "condition_bits": 4}
+    example = Example(structs.replace(example.study, parameters=parameters), example.islands)
+
+    def tell(_: Address, message: Message) -> Message:
+        if isinstance(message, Common):
+            told.append(message.exponents[place] + steps)
+            units = tuple(told[-1] if i == place else 40 for i in range(len(message.exponents)))
+            return structs.replace(message, exponents=units)
+        if isinstance(message, mm.OpenedMatrix):
+            opened.append(float(floats(np.array(message.words), 40)[0, 0]))
+        return message
+
+    with pytest.raises(RunError, match="leave a coefficient undecided"):
+        run(example, "server", tell)
+    column = np.concatenate([i.frame().iloc[:, place].to_numpy() for i in example.islands.values()])
+    trace = max(0.0, 3.0 - opened[-1])  # of A V: 1 - (1 - x)^512, with x the variance in the units told
+    return -float(np.expm1(np.log1p(-trace) / 512)) * 4.0 ** (told[-1] + 1), float(column.var())
+
+
+@pytest.mark.usefixtures("unblurred")
+def test_a_server_read_the_variance_of_any_column_off_a_trace_in_units_of_its_choice() -> None:
+    read, true = in_other_units(1, 5)
+    assert abs(read / true - 1) < 0.02
+
+
+def test_the_trace_in_other_units_says_no_variance() -> None:
+    read, _ = in_other_units(1, 5)
+    assert read == 0.0  # what is opened is larger than any trace can lack
+
+
+def refused(correlation: float, factor: Any) -> float:
+    """What everybody sees of a refused fit of two islands' columns."""
+    Z = np.random.default_rng(5).normal(size=(400, 3))
+    Z = np.linalg.qr(Z)[0]
+    Z[:, 1] = correlation * Z[:, 0] + np.sqrt(1 - correlation**2) * Z[:, 1]
+    held = np.trunc(Z * 2.0**TABLE_FRACTION).astype(np.int64)
+    blocks = tuple(Block(owner, 1, held[:, [i]]) for i, owner in enumerate("aba"))
+    machine = Noting(np.random.default_rng(6).random)
+    with pytest.raises(RunError):
+        fitted_on(machine, Table(400, blocks, np.zeros((2, 2), dtype=object), factor), 4)
+    return machine.seen[-1]
+
+
+def correlation_of(lacking: float) -> float:
+    """Of two columns, from (1 - x)^512, with x the smaller eigenvalue of their correlations over two."""
+    return float(2 * np.exp(np.log(lacking) / 512) - 1)
+
+
+def test_a_refused_fit_said_the_correlation_of_two_islands_columns() -> None:
+    one = np.array([[1 << 32]], dtype=object)
+    assert abs(correlation_of(refused(0.995, one)) - 0.995) < 1e-4
+
+
+def test_a_refused_fit_says_hardly_more_than_that_it_is_one() -> None:
+    """With one factor or another, very different correlations open the same number."""
+    seen = {r: [refused(r, own_factor(bytes([i]) * 32)) for i in range(40)] for r in (0.99, 0.999)}
+    low, high = (np.sort(np.log2(values)) for values in seen.values())
+    assert np.ptp(low) > 15
+    assert np.ptp(high) > 15
+    assert (low > high[0]).mean() > 0.6
+    assert (high < low[-1]).mean() > 0.6
+
+
+def test_an_islands_factor_is_as_likely_in_every_octave() -> None:
+    drawn = [int(own_factor(i.to_bytes(32, "little"))[0, 0]) for i in range(4000)]
+    octaves = np.floor(np.log2(np.array(drawn, dtype=float))) - 32
+    assert set(octaves) == set(range(20))
+    counts = np.bincount(octaves.astype(int))
+    assert ((counts - 200.0) ** 2 / 200.0).sum() < 60  # chi-squared with 19 degrees: beyond it once in 10^5
+    assert len(set(drawn)) == len(drawn)
+
+
+@pytest.mark.parametrize("name", ["least-squares-encrypted", "least-squares-encrypted-rows"])
+def test_every_island_draws_a_factor_that_nobody_else_knows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds: list[bytes] = []
+
+    def noting(seed: bytes) -> Any:
+        seeds.append(seed)
+        return own_factor(seed)
+
+    for module in (program, rows):
+        monkeypatch.setattr(module, "own_factor", noting)
+    example = encrypted_rows() if name.endswith("rows") else EXAMPLES[name]()
+    example = Example(
+        structs.replace(example.study, parameters={**example.study.parameters, "condition_bits": 4}),
+        example.islands,
+    )
+    with suppress(RunError):  # whether or not four bits are enough
+        LocalEngine().run(protocol_of(name), example.study, example.own)
+    assert len(set(seeds)) == len(example.islands)
+    assert bytes(32) not in seeds
 
 
 # ---- what coefficients say ----

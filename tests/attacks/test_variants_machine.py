@@ -77,11 +77,11 @@ class Lying:
         self.met: Counter[str] = Counter()
         self.before: dict[str, Any] = {}
         self.step: int | None = None
-        self.left: list[Any] = []
+        self.left: list[tuple[str, Any]] = []
 
     def __call__(self, sender: Address, receiver: Address, message: Message) -> Message:
         if self.step is not None and sender.role == "provider":
-            self.left.append(message)
+            self.left.append((sender.party, message))
         told = sender.role in ("coordinator", "server") and isinstance(message, self.kind)
         if not told or self.to not in (None, receiver.party):
             return message
@@ -101,9 +101,10 @@ LIES = [
     ("sketch", mm.EncryptedMatrix, 20, None, replayed),
     ("sketch", mm.SecondHalves, 6, None, altered),
     ("sketch", mm.SecondHalves, 25, "island-2", replayed),
-    ("sketch", mm.MaskedTotal, 16, None, zeroed),
+    ("sketch", mm.SecondHalves, 14, None, zeroed),
     ("sketch", mm.OpenedMatrix, 2, None, altered),
-    ("sketch", mm.PublicNumbers, 1, None, altered),
+    # The weights of the sketch are not unique: all may be sent others, but the same.
+    ("sketch", mm.PublicNumbers, 1, "island-1", altered),
     ("sketch", mm.PublicNumbers, 3, None, altered),
     ("rows", mm.EncryptedMatrix, 2, None, zeroed),
     ("rows", mm.SecondHalves, 20, None, replayed),
@@ -129,10 +130,16 @@ def test_one_altered_message_ends_the_run(
         LocalEngine().run(protocol_of(example.study.protocol), example.study, example.own)
     assert isinstance(refused.value, MessageError | RangeOverflow)
     assert lie.step is not None, "nothing was altered"
-    assert not [one for one in lie.left if isinstance(one, mm.ReleasedShare)]
+    assert not [one for _, one in lie.left if isinstance(one, mm.ReleasedShare)]
     if kind in (mm.SecondHalves, mm.EncryptedMatrix):
         # Of what it touched nobody gave a decryption share: the step, or a product that was made of it.
-        assert not [one for one in lie.left if isinstance(one, mm.MaskedShare) and one.step >= lie.step]
+        # Those who were sent the right sum may have given theirs of it; of a product that goes ahead, that is
+        # the step after the one of its left side.
+        masked = [(who, one) for who, one in lie.left if isinstance(one, mm.MaskedShare)]
+        given = [(who, one) for who, one in masked if one.step >= lie.step]
+        assert not [who for who, _ in given if to in (None, who)]
+        of = {lie.step, lie.step + 1} if kind is mm.EncryptedMatrix and to else {lie.step}
+        assert all(one.step in of for _, one in given)
 
 
 def test_public_weights_a_millionth_too_large_are_refused_by_whoever_computes_them(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tests.attacks.test_sfpca_coordinator import Relay, Sent, honest, plus_one, run, tables
 from tests.support.examples import sfpca, sfpca_columns
 from tests.support.lying import exchanged
@@ -204,7 +205,7 @@ class SmallVariance(roles.Coordinator):
             return await super()._multiply_all(courses)
         (course,) = courses  # nothing travels beside it
         total = await self._added_products(course)
-        await self._fold(mm.MaskedShare, self._members(course.group), total.add_share, course.step)
+        await self._add_shares(course, total)
         SmallVariance.seen = course, total.total()
         return {course.step: total.clear(course.widths.clearing)}
 
@@ -257,11 +258,11 @@ class OtherTotal(roles.Coordinator):
             def __getattr__(self, name: str) -> Any:
                 return getattr(net, name)
 
-            async def send(self, to: Any, message: Any) -> None:
+            async def broadcast(self, to: Any, message: Any) -> None:
                 if isinstance(message, mm.MaskedTotal) and message.step in wrong:
                     y = wrong[message.step].widths.layouts[0]
-                    message = mm.MaskedTotal(message.step, plus_one(message.body, y.rows * y.cols))
-                await net.send(to, message)
+                    message = structs.replace(message, body=plus_one(message.body, y.rows * y.cols))
+                await net.broadcast(to, message)
 
         self.net = Lying()
         try:

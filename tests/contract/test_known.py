@@ -18,11 +18,13 @@ from atoll.runtime.transcript import Transcript
 NAMES = [
     *("meta", "separate", "privatelocal", "summation-shares", "sfpca-scores", "sfpca-private"),
     *("sfpca-columns-scores", "sfpca-encrypted", "pppca-shares", "pppca-masks-dropouts", "pppca-private"),
-    *("sfpca-threshold", "sfpca-threshold-encrypted"),
+    *("sfpca-threshold", "sfpca-threshold-encrypted", "synthesis", "synthesis-marginal", "glm", "kmeans"),
+    *("least-squares", "classifier", "describe", "align", "gradient-descent", "kmeans-columns"),
+    *("least-squares-columns", "classifier-columns", "least-squares-encrypted", "synthesis-published"),
     *("pppca-private-pairs", "dpdpca-shares", "dpdpca-paper", "dpdpca-pairs", "sfpca", "pppca-ellipses"),
 ]
 RELEASES_NOTHING = [
-    f"{name}, nothing released" for name in ("sfpca", "pppca-shares", "pppca-private", "meta")
+    f"{name}, nothing released" for name in ("sfpca", "pppca-shares", "pppca-private", "meta", "synthesis")
 ]
 
 FROM_AGREEMENT = {"columns", "islands"}

@@ -12,7 +12,7 @@ from tests.support.examples import Example, mediated, pppca, summation
 from tests.support.lying import lying
 
 import atoll
-from atoll import fixedpoint, secure_sums
+from atoll import fixedpoint, randomness, secure_sums
 from atoll.codec import Message
 from atoll.data.island import Island
 from atoll.errors import AtollError, ParameterError, StudyError
@@ -264,3 +264,20 @@ def test_a_session_has_a_mediator_that_contributes_nothing() -> None:
     who = summation("mix").study.who("contributor")
     with pytest.raises(ParameterError, match="the mediator of a mix cannot be a contributor"):
         Mix(None, None, contributors=who, receivers=who[:1], session="s", longest=1)
+
+
+@pytest.mark.parametrize("form", ["onion", "elgamal"])
+def test_no_key_of_a_mix_serves_for_layers_and_for_masks(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is shown how a layer comes off would have the masks, which alone hide the numbers."""
+    made, real = list[bytes](), randomness.derive
+
+    def derive(seed: bytes, *domain: str | bytes | int) -> bytes:
+        key = real(seed, *domain)
+        if domain in (("layer",), ("mask",)):
+            made.append(key)
+        return key
+
+    monkeypatch.setattr(randomness, "derive", derive)
+    example = summation("mix", {"form": form})
+    run_study(example.study, example.own)
+    assert len(made) == len(set(made)) == 2 * 5  # four islands and the receiver

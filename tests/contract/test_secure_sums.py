@@ -73,6 +73,30 @@ def test_long_vectors_are_streamed_in_blocks(method: str, monkeypatch: pytest.Mo
     np.testing.assert_array_equal(atoll.secure_sum(vectors, method), exact_sum(vectors))
 
 
+@pytest.mark.parametrize(("method", "options"), SUMS)
+def test_any_element_of_the_group_may_be_added_where_a_method_says_so(
+    method: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranges are found with uniform elements: where they wrapped elsewhere, a sum would say how many."""
+    words = np.random.default_rng(3).integers(0, 1 << 64, (5, fixedpoint.LIMBS, 40), dtype=np.uint64)
+    given, seen = iter(words), list[Any]()
+    decode = fixedpoint.decode
+    monkeypatch.setattr(fixedpoint, "encode", lambda _, **__: next(given))
+    monkeypatch.setattr(fixedpoint, "decode", lambda limbs: (seen.append(limbs), decode(limbs))[1])
+    study = summation(method, options, 5).study
+    vectors = [np.zeros(40)] * 5
+    if not secure_sums.chosen(study).wraps:
+        if options.get("encoding") != "exponent":  # which takes doubles, and not the grid
+            with pytest.raises(RangeOverflow):
+                atoll.secure_sum(vectors, method, **options)
+        return
+    atoll.secure_sum(vectors, method, **options)
+    total = fixedpoint.Accumulator(40)
+    for vector in words:
+        total.add(vector)
+    np.testing.assert_array_equal(seen[-1], total.total())
+
+
 @pytest.mark.parametrize("method", list(secure_sums.METHODS))
 def test_shapes_are_kept_and_overflow_is_an_error(method: str) -> None:
     assert atoll.secure_sum([np.ones((2, 3, 4))] * 3, method).shape == (2, 3, 4)

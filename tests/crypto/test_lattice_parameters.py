@@ -59,6 +59,8 @@ class TestParameters:
         noise = math.sqrt(row.max_summands * (errors_variance + rounding_variance))
         if not row.collective:
             assert 15 * noise < 0.25
+            blur = 2.0**20 / math.sqrt(3) * 2.0 ** (64 - 96)  # of the second and third residue
+            assert 50 * math.sqrt(row.max_summands) * blur < 0.25
             return
         half_width = 2.0 ** (row.smudge_bits - 1) * fraction
         assert half_width > 2**59 * noise

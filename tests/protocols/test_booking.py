@@ -8,7 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.examples import Example, dpdpca, private_pppca, private_sfpca, privatelocal
+from tests.support.examples import (
+    Example,
+    description,
+    dpdpca,
+    pppca,
+    private_pppca,
+    private_sfpca,
+    privatelocal,
+    sfpca,
+    synthesis,
+)
 
 from atoll.codec import Decoder, Message
 from atoll.data.island import as_islands
@@ -18,7 +28,7 @@ from atoll.privacy.ledger import Ledger
 from atoll.privacy.mechanisms import PureCost
 from atoll.protocols import protocol_of
 from atoll.protocols.booking import fingerprint, refuse_few_colluders, refuse_ledger
-from atoll.protocols.own import Own
+from atoll.protocols.own import Own, owned
 from atoll.protocols.pca.privatelocal import Subspace
 from atoll.protocols.pca.released import Model
 from atoll.runtime.engine import Observer
@@ -144,3 +154,20 @@ def test_the_fingerprint_of_rows_is_of_every_row_in_its_place() -> None:
     assert whole == fingerprint([rows[:1], rows[1:]]) == fingerprint([rows.astype(np.float32)])
     for other in (rows[:2], rows[::-1], rows + 2**-40, np.vstack([rows, rows[:1]])):
         assert fingerprint([other]) != whole
+
+
+@pytest.mark.parametrize("build", [pppca, sfpca, description, dpdpca, privatelocal, private_sfpca, synthesis])
+def test_a_release_is_booked_with_the_rows_that_it_is_made_from(build: Callable[[], Example]) -> None:
+    """Without them a run that goes on with other rows would be the same release, and cost nothing."""
+    example = build()
+    for name, island in example.islands.items():
+        island.identity = name
+    with Ledger() as ledger:
+        for name in example.islands:
+            ledger.set_budget(name, 90.0, 1e-5)
+        run_study(example.study, owned(example.islands, ledger))
+        debits = ledger.debits()
+    assert {debit.identity for debit in debits} == set(example.islands)
+    assert all(len(debit.fingerprint) == 64 for debit in debits)
+    # Every island's own, the same at all of its stages.
+    assert len({debit.fingerprint for debit in debits}) == len(example.islands)

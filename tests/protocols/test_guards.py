@@ -17,6 +17,7 @@ from atoll.estimators.base import parties
 from atoll.privacy.history import Joined, differs_by_few
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import protocol_of, resolve
+from atoll.protocols.guards import _used
 from atoll.protocols.own import Own, owned
 from atoll.runtime.engine import Observer
 from atoll.runtime.local.engine import LocalEngine
@@ -212,6 +213,32 @@ def test_other_analyses_and_other_data_sets_are_compared_apart(ledger: Ledger) -
     own = {name: Own(island, ledger if name == "north" else None) for name, island in islands.items()}
     LocalEngine().run(protocol_of("pppca"), study_of(islands), own)
     assert len(ledger.history.studies("elsewhere")) == 1
+
+
+@pytest.mark.parametrize(
+    ("named", "used"),
+    [
+        ({}, "abcdefg"),
+        ({"label": "a"}, "bcdefg"),
+        ({"row_ids": "b"}, "acdefg"),
+        ({"on": "c"}, "abdefg"),
+        ({"columns": ["a", "b"]}, "ab"),
+        ({"columns": ["a", "b"], "target": "d"}, "abd"),
+        ({"columns": ["a", "b"], "weights": "e"}, "abe"),
+        ({"columns": ["a", "b"], "offset": "f", "row_ids": "g"}, "abf"),
+        ({"columns": ["a", "z"]}, "a"),
+    ],
+)
+def test_names_of_rows_are_no_column_of_a_study_and_what_it_fits_is_one(
+    named: dict[str, Any], used: str
+) -> None:
+    """Rows that are called otherwise would be other rows, and one result less the other a result of few."""
+    island = Island.from_frame(pd.DataFrame(np.eye(7), columns=list("abcdefg")), name="north")
+    study = study_of({"north": island, "south": island}, parameters=named)
+    assert "".join(_used(island, study)) == used
+    without = structs.replace(study, table=TablePlan(exclude=("a", "g")))
+    if "columns" not in named:
+        assert "".join(_used(island, without)) == "".join(c for c in used if c not in "ag")
 
 
 # ---- how many are a few ----

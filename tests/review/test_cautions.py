@@ -9,13 +9,16 @@ import pandas as pd
 import pytest
 from tests.cli.example import STUDY
 from tests.cli.test_ledger import BOOKED, budgets
-from tests.support.examples import pppca, private_pppca
+from tests.support.examples import dpdpca, pppca, private_pppca
 from tests.support.running import atoll
 
 from atoll.privacy.accountant import guess_accuracy
+from atoll.privacy.ledger import Ledger
 from atoll.report.assessment import as_markdown
+from atoll.review.budget import review_privacy
 from atoll.review.cautions import cautions
 from atoll.review.study import Guess, review_study
+from atoll.study.model import Local
 
 
 @pytest.mark.parametrize(
@@ -77,3 +80,17 @@ def test_what_an_island_will_refuse_is_a_line_with_a_mark(folder: Path) -> None:
 def test_an_exact_study_of_many_rows_has_nothing_to_point_out(folder: Path) -> None:
     (folder / "study.toml").write_text(STUDY)
     assert atoll("run", "study.toml", "--quiet") == (0, "", "")
+
+
+def test_where_no_epsilon_holds_none_is_told(tmp_path: Path) -> None:
+    """At delta 0, which is the budget's, Gaussian noise has no epsilon: an infinite one is no number."""
+    path = tmp_path / "ledger.db"
+    with Ledger.create(path) as ledger:
+        ledger.set_budget("icu", 50.0)
+    reviewed = review_privacy(dpdpca().study, Local(identities={"island-0": "icu"}, ledger=str(path)))
+    assert reviewed is not None
+    (account,) = reviewed.accounts
+    assert (account.budget, account.delta) == (50.0, 0.0)
+    assert (account.epsilon_before, account.epsilon_after) == (0.0, None)
+    assert not account.covered
+    assert account.refusal is not None

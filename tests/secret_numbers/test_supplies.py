@@ -72,6 +72,23 @@ def test_no_triple_and_no_share_of_one_serves_twice(n: int, monkeypatch: pytest.
     assert len({*a, *b}) == 28
 
 
+@pytest.mark.parametrize(("first", "then"), [(3, 2), (4, 1), (1, 4), (2, 9)])
+def test_as_many_triples_and_bits_as_were_asked_for(
+    first: int, then: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where one is missing, one triple would serve for two products, and show the difference of factors."""
+    monkeypatch.setattr(supplies, "_BATCH", 4)
+
+    async def take(machine, which):  # type: ignore[no-untyped-def]
+        triples = [(await machine.triples(count)).a.shape for count in (first, then)]
+        return triples, [(await machine.random_bits(count)).shape for count in (first, then)]
+
+    shares, _ = run(take, 2)
+    for triples, bits_ in shares:
+        assert triples == [(1, first), (1, then)]
+        assert bits_ == [(1, first), (1, then)]
+
+
 def test_random_bits_are_bits_and_new_ones_at_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supplies, "_BATCH", 64)
 

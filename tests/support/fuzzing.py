@@ -30,6 +30,7 @@ class Target:
         example = summation()
         study = pinned(resolve(protocol_of("sum"), example.study))
         starts = starts_of(study)
+        self.study_starts = starts
         me, rude = starts["receiver"], starts["island-0"]
         journal = Journal(folder, me.journal_key, header_of(me, example.own["island-0"]), durable=False)
         self.journal = journal

@@ -10,8 +10,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 
 from atoll.crypto.identity import Identity
-from atoll.runtime.nats.site import Site
-from atoll.web import serve
+from atoll.runtime.nats.site import HubAddress, Site
+from atoll.web import app, serve
 from atoll.web.app import make_app
 from atoll.web.guard import Guard, new_token
 
@@ -34,7 +34,7 @@ HEADERS = {
 
 
 def answer(
-    app: Any, path: str, method: str = "GET", body: bytes = b"", **headers: str
+    asked: Any, path: str, method: str = "GET", body: bytes = b"", query: str = "", **headers: str
 ) -> tuple[int, Any, str]:
     """Status, headers and text of one request."""
     named = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
@@ -44,7 +44,7 @@ def answer(
         "path": path,
         "raw_path": path.encode(),
         "root_path": "",
-        "query_string": b"",
+        "query_string": query.encode(),
         "headers": [(name.encode(), value.encode()) for name, value in named.items()],
     }
     sent: list[Any] = []
@@ -55,7 +55,7 @@ def answer(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    asyncio.run(asked(scope, receive, send))
     told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], told, b"".join(one.get("body", b"") for one in sent[1:]).decode()
 
@@ -127,6 +127,40 @@ def test_every_address_and_what_may_be_done_there(board: Guard) -> None:
     for path in ("/", "/events", "/doctor", "/runs/abc", "/runs/abc/report", "/runs/abc/receipt"):
         assert answer(board, base + path, "POST", origin=OURS)[0] == 405, path
     assert answer(board, base + "/runs/abc/decision", "POST", b"does=approve", origin=OURS)[0] == 409
+
+
+def test_a_report_reaches_nothing_and_presses_no_button(
+    board: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names in it are others': it runs in an origin of its own, and own rows are there for "yes" alone."""
+    asked: list[bool] = []
+    monkeypatch.setattr(app.Board, "_folder", lambda *_: None)
+    monkeypatch.setattr(app, "report_of", lambda _, *, own_rows: asked.append(own_rows) or "page")
+    for query in ("", "own=no", "own=", "own=yes", "own=1"):
+        status, told, text = answer(board, f"/{TOKEN}/runs/abc/report", query=query)
+        assert (status, text) == (200, "page")
+        assert told["content-security-policy"] == (
+            "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+            "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
+        )
+    assert asked == [False, False, False, True, False]
+
+
+def test_no_passphrase_is_asked_for_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site.make(tmp_path / "site")
+    Identity.new().save(site.identity_file, "correct horse")
+    site.set_hub(HubAddress("tls://hub.example:4222"))
+    tried: list[object] = []
+
+    async def examine(url: str, identity: object, authority: str) -> list[Any]:
+        tried.append(identity)
+        return []
+
+    monkeypatch.setattr(app, "examine", examine)
+    monkeypatch.setattr(app, "findings", list)
+    _, left_out = app._examined(site)
+    assert tried == [None]
+    assert "the keys have a passphrase" in left_out
 
 
 def test_a_token_is_256_bits_and_another_each_time() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import mmap
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +13,7 @@ import numpy as np
 from atoll.bench import slot_rates
 from atoll.bench.timing import processor_seconds
 from atoll.crypto import products as go
+from atoll.crypto.digest import digest
 from atoll.crypto.products import Clearing, Layout, Ring
 from atoll.network import Network, Record
 from atoll.protocols import PROTOCOLS
@@ -182,7 +182,7 @@ def _python() -> PythonRates:
         "smudge": processor_seconds(lambda: go.smudge(words, 80, _SEED, b"")) / entries,
         "floats": processor_seconds(lambda: floats(words, 100)) / entries,
         "gaussian": processor_seconds(lambda: gaussians(_SEED, 10_000)) / 10_000,
-        "hash_byte": processor_seconds(lambda: hashlib.sha256(data).digest()) / len(data),
+        "hash_byte": processor_seconds(lambda: digest(data)) / len(data),
         "fingerprint_byte": _fingerprints(),
         "fresh_byte": processor_seconds(partial(_touch, 1 << 22)) / (1 << 22),
         "linear": processor_seconds(lambda: go.combine([one, one], [3, 3], 10, 4)),

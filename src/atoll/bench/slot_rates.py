@@ -17,6 +17,8 @@ from atoll.secret_matrices.slots.rates import SlotRates
 from atoll.secret_matrices.slots.steps import FLOODING_BITS
 
 _SEED = bytes(32)
+_OPENED = 256
+"""Numbers of a row that is opened, as in the paper's default size; noise hides the other slots."""
 _TERMS = 8
 _TIMES = 8
 
@@ -131,7 +133,7 @@ def _opening(keys: Keys, secret: Secret, values: Values) -> float:
 
     def own() -> None:
         asked = Ciphertext.from_half(secret.set, x.half())
-        secret.switching_parts([asked], _SEED, public, _SEED, FLOODING_BITS)
+        secret.switching_parts([asked], [_OPENED], _SEED, public, _SEED, FLOODING_BITS)
 
     return processor_seconds(own)
 

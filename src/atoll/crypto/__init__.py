@@ -10,5 +10,6 @@
 - :mod:`slots`: encrypted vectors of real numbers in slots, computed on under a key that all providers share
 - :mod:`mixing`: layers of ElGamal encryption, stripped hop by hop
 - :mod:`intersection`: ids as group elements under several parties' secrets, to find common ones
+- :mod:`digest`: of large messages, made on vectors
 - :mod:`fingerprint`: short numbers that tell long vectors apart, and add as they do
 """

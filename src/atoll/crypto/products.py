@@ -11,6 +11,7 @@ from __future__ import annotations
 from atoll.crypto.hazmat.golib import Buffer
 from atoll.crypto.hazmat.integers import Integers, combine, from_ints, smudge, to_ints, widened
 from atoll.crypto.hazmat.product import (
+    Ahead,
     Ciphertext,
     Fingerprint,
     ProductSum,
@@ -20,6 +21,7 @@ from atoll.crypto.hazmat.product import (
     assemble,
     clear_total,
     multiply,
+    second_half,
 )
 from atoll.crypto.hazmat.rings import (
     Clearing,
@@ -36,6 +38,7 @@ from atoll.crypto.hazmat.rings import (
 )
 
 __all__ = [
+    "Ahead",
     "Buffer",
     "Ciphertext",
     "Clearing",
@@ -57,6 +60,7 @@ __all__ = [
     "multiply",
     "noise_bits",
     "rings",
+    "second_half",
     "smudge",
     "streamed_right",
     "to_ints",

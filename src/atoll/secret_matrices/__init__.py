@@ -7,7 +7,8 @@ docs/howto/write-a-secret-matrix-program.md writes one. In topological order:
 - :mod:`widths`: the ring, shifts, masks and blocks of a product
 - :mod:`messages`: the messages between machines
 - :mod:`sessions`: the seed that makes a session a new one
-- :mod:`carried`: the coordinator's part of a matrix, as one provider knows it too
+- :mod:`blinds`: what hides fingerprints of masked shares until the total is out
+- :mod:`carried`: the coordinator's part of a matrix, as providers know it too
 - :mod:`checks`: accounts that providers compare before anything is opened
 - :mod:`simulated`: a machine on plain integers, with the rounding of a real run
 - :mod:`local`: linear steps, which a role does with its own shares

@@ -130,6 +130,13 @@ class Checks:
         self._add(self.account(group, readers).sums, what, step, residues, 1)
         self.see(group, what, step, digest, readers)
 
+    def take_total(
+        self, group: Group, step: int, residues: Sequence[int], blind: Sequence[int], digest: bytes
+    ) -> None:
+        """Book a masked total, and the sum of the blinds that came with it."""
+        self._add(self.account(group).sums, "blind", step, blind, 1)
+        self.take(group, "total", step, residues, digest)
+
     def see(self, group: Group, what: str, step: int, digest: bytes, readers: Group | None = None) -> None:
         """Book something else that was broadcast."""
         account = self.account(group, readers)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from atoll.crypto import products as go
-from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
+from atoll.crypto.digest import digest
+from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring, streamed_right
+from atoll.secret_matrices import blinds
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.machine import Group, Job, Shared
 from atoll.secret_matrices.openings import check_step
 from atoll.secret_matrices.widths import Widths
+
+_MOST_ENCODED = 4
+"""Polynomials of a right side for each one of the product, up to which encoding them twice is little work."""
 
 
 def digest_of(*parts: Buffer | str | int) -> bytes:
@@ -36,6 +41,11 @@ class Left(NamedTuple):
     shift: int
     readers: Group
     """Who multiplies with it: nobody else is sent it."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether its readers know the coordinator's part of the matrix."""
+        return self.matrix.carrier is not None and self.readers <= self.matrix.shown
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -80,6 +90,20 @@ def to_encrypt(wanted: Sequence[Left]) -> list[Left]:
     return list(missing.values())
 
 
+def goes_ahead(job: Job, widths: Widths, group: Group) -> bool:
+    """Whether a product's second halves travel beside the encryption of its left sides.
+
+    A right side that is encoded in every product is encoded twice for it: not where that is much of its work.
+    All members of the group need the coordinator's part of the right sides.
+    """
+    much = any(
+        streamed_right(widths.ring, layout) and layout.right_polys > _MOST_ENCODED * layout.out_polys
+        for layout in widths.layouts
+    )
+    shown = all(y.carrier is None or group <= y.shown for _, y in job.terms)
+    return job.ahead and job.plain is None and shown and not much
+
+
 @dataclass(eq=False)
 class Course:
     """One product on its way."""
@@ -88,10 +112,16 @@ class Course:
     widths: Widths
     group: Group
     step: int
+    ahead: bool = False
+    """Whether its second halves travel beside the encryption of its left sides."""
+    zero: bytes | None = field(default=None, repr=False)
+    """The seed of the encryption of zero in both halves, which are made at different times."""
     carried: Carried | None = None
-    """At its carrier, the masked total, truncated."""
+    """Of who is sent it, the masked total, truncated."""
     given: list[int] | None = None
     """Fingerprints of what this provider gave to its masked total."""
+    blind: list[int] | None = field(default=None, repr=False)
+    """What hides them until the total is out."""
 
     @property
     def ring(self) -> Ring:
@@ -122,16 +152,19 @@ class Course:
 
 
 class Total(NamedTuple):
-    """A masked result: its fingerprints, and what truncation leaves of it."""
+    """A masked result: its fingerprints, the sum of blinds, its digest, and what truncation leaves of it."""
 
     residues: list[int]
+    blind: list[int]
+    digest: bytes
     share: Integers
 
 
-def cleared(checks: Checks, widths: Widths, body: Buffer, entries: int) -> Total:
-    """What a carrier makes of a masked total."""
-    residues = checks.fingerprint(widths.ring, body, entries)
-    return Total(residues, go.clear_total(widths.ring, widths.layouts[0], body, widths.clearing))
+def cleared(checks: Checks, widths: Widths, body: Buffer, blind: bytes, entries: int) -> Total:
+    """What a provider makes of a masked total; one that is wider than its masks ends the run."""
+    digest, residues = seen(checks, widths.ring, body, entries)
+    share = go.clear_total(widths.ring, widths.layouts[0], body, widths.clearing)
+    return Total(residues, blinds.residues(widths.ring, blind), digest_of(digest, blind), share)
 
 
 def fingerprint(checks: Checks, ring: Ring, body: Buffer, count: int) -> list[int]:
@@ -140,8 +173,8 @@ def fingerprint(checks: Checks, ring: Ring, body: Buffer, count: int) -> list[in
 
 
 def seen(checks: Checks, ring: Ring, body: Buffer, count: int) -> tuple[bytes, list[int]]:
-    """The digest of a message, and its fingerprints."""
-    return digest_of(body), checks.fingerprint(ring, body, count)
+    """The digest of a large message, and its fingerprints."""
+    return digest(body), checks.fingerprint(ring, body, count)
 
 
 def encode_right(ring: Ring, y: Shared, share: Integers, layout: Layout) -> go.Right:
@@ -162,8 +195,15 @@ def multiply(
     return go.multiply(key, pairs, plain=plain, limit=limit, seed=seed, domain=domain)
 
 
-def read_ciphertext(ring: Ring, layout: Layout, body: Buffer, common: bytes) -> Ciphertext:
-    """A ciphertext, from its first halves and the common seed."""
+def second_half(
+    key: go.PublicKey, pairs: Sequence[tuple[Ciphertext, go.Right]], seed: bytes, domain: bytes
+) -> memoryview:
+    """The second half of a sum of products, re-randomised."""
+    return go.second_half(key, pairs, seed=seed, domain=domain)
+
+
+def read_ciphertext(ring: Ring, layout: Layout, body: Buffer | None, common: bytes) -> Ciphertext:
+    """A ciphertext, from its first halves (None: they are not here yet) and the common seed."""
     return Ciphertext(ring, layout, body, common)
 
 

@@ -50,7 +50,9 @@ class Entries(Basis):
         """The entries of left times those of each of rights, in one round."""
         machine = self.machine
         pair = (left, machine.hstack(rights))
-        made = await machine.product(pair, fraction=self.fraction, bits=bits, name="entries", entrywise=True)
+        made = await machine.product(
+            pair, fraction=self.fraction, bits=bits, name="entries", entrywise=True, ahead=True
+        )
         return [machine.part(made, slice(None), slice(i, i + 1)) for i in range(len(rights))]
 
 

@@ -33,10 +33,11 @@ from atoll.secret_matrices.messages import (
     OpenedShare,
     ProductPart,
     ReleasedShare,
+    SecondPart,
 )
 from atoll.study.address import Address
 
-OwnMessage = EncryptedShare | ProductPart | MaskedShare | OpenedShare | ReleasedShare
+OwnMessage = EncryptedShare | ProductPart | SecondPart | MaskedShare | OpenedShare | ReleasedShare
 """What is made from a role's secrets."""
 
 
@@ -98,12 +99,17 @@ class LocalMachine(Machine):
         if constant is not None:
             holders |= {str(self.coordinator), str(carrier)}
             share = constant(share) if self.me == str(self.coordinator) else share
+        shown = self._shown_to(matrices) if carrier is not None else frozenset[str]()
         carried = None
-        if carrier == self.me:
+        if self.me in shown:
             carried = Carried(partial(_carry, matrices, step, constant))
         public.setdefault("shape", share.shape[:2])
         public.setdefault("known", all(x.known for x in matrices))
-        return Shared(share=share, holders=holders, carrier=carrier, carried=carried, **public)
+        return Shared(share=share, holders=holders, carrier=carrier, shown=shown, carried=carried, **public)
+
+    def _shown_to(self, matrices: Sequence[Shared]) -> Group:
+        """Who knows the coordinator's part of every matrix; constants are known to all."""
+        return self.all_providers.intersection(*(x.shown for x in matrices if x.carrier is not None))
 
     def _carrier_of(self, matrices: Sequence[Shared], needed: bool) -> str | None:
         carriers = {x.carrier for x in matrices if x.carrier is not None}
@@ -197,7 +203,7 @@ class LocalMachine(Machine):
         if self.me in self.all_providers:
             domain = hashlib.sha256(self.session + f"digits {step}".encode()).digest()
             share = go.smudge(share, smudge_bits, self.record(f"digits {step}", fresh_seed), domain)
-        # The coordinator's part, which the carrier knows too, stays as it is.
+        # The coordinator's part, which providers know too, stays as it is.
         return replace(x, share=share, holders=x.holders | self.all_providers, norm_bits=None, cache={})
 
     def trace(self, x: Shared, *, bits: int) -> Shared:
@@ -239,7 +245,7 @@ class LocalMachine(Machine):
         """What this role adds where a matrix is multiplied or opened; a carrier, the coordinator's too."""
         if self.me == str(self.coordinator):
             return None
-        if x.carried is None:
+        if self.me != x.carrier:
             return np.asarray(x.share)
         words = min(go.limits().max_words, x.share.shape[2] + 1)
         return go.combine([x.share, await x.carried.value()], [1, 1], 0, words)

@@ -55,8 +55,10 @@ class Shared:
     carrier: str | None = None
     """The provider that answers for the coordinator's part, if the coordinator has one: it multiplies by it,
     opens it with its own and says its fingerprints."""
+    shown: frozenset[str] = frozenset()
+    """The providers that know that part: its carrier, or all members of the group."""
     carried: Any = None
-    """That part, at the carrier (a :class:`Carried`)."""
+    """That part, at those who know it (a :class:`Carried`)."""
     dealt: Any = None
     """What this role holds of it where some of the providers are enough to release it (:mod:`threshold`)."""
 
@@ -110,6 +112,10 @@ class Job:
     """How the left matrix is encrypted for several products (see :mod:`widths`); None: as suits this one."""
     entrywise: bool = False
     """Whether left sides are columns, and every entry is multiplied by its own row of the right side only."""
+    ahead: bool = False
+    """Whether second halves may travel beside the encryption of the left sides (see :mod:`roles`): two
+    messages one after the other less. The right sides are then multiplied with each half by itself, and all
+    members of the group are sent the masked total."""
 
 
 Group = frozenset[str]

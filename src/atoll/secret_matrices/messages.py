@@ -58,6 +58,13 @@ class ProductPart(Message, frozen=True):
     body: memoryview
 
 
+class SecondPart(Message, frozen=True):
+    """Provider -> coordinator: the second half of its product, ahead of the encrypted matrix."""
+
+    step: int
+    body: memoryview
+
+
 class SecondHalves(Message, frozen=True):
     """Coordinator -> provider: what decryption shares of a product are made from."""
 
@@ -66,17 +73,24 @@ class SecondHalves(Message, frozen=True):
 
 
 class MaskedShare(Message, frozen=True):
-    """Provider -> coordinator: its decryption share under a mask."""
+    """Provider -> coordinator: its decryption share under a mask.
+
+    With the first half of its product, where the second went ahead. ``blind`` hides the fingerprints that it
+    tells the others of it (:mod:`blinds`).
+    """
 
     step: int
     body: memoryview
+    blind: bytes
 
 
 class MaskedTotal(Message, frozen=True):
-    """Coordinator -> the product's carrier: the masked result, before it is truncated."""
+    """Coordinator -> the carrier, or all members: the masked result, before it is truncated; the sum of
+    blinds."""
 
     step: int
     body: memoryview
+    blind: bytes
 
 
 class OpenedShare(Message, frozen=True):
@@ -151,6 +165,7 @@ MESSAGES = (
     EncryptedShare,
     EncryptedMatrix,
     ProductPart,
+    SecondPart,
     SecondHalves,
     MaskedShare,
     MaskedTotal,

@@ -15,6 +15,7 @@ from atoll.secret_matrices.courses import (
     Course,
     Left,
     digest_of,
+    goes_ahead,
     lefts,
     to_encrypt,
 )
@@ -47,14 +48,14 @@ class RoleMachine(LocalMachine):
         ]
         wanted = [left for made in zip(jobs, all_widths, groups, strict=True) for left in lefts(*made)]
         self._begin(groups)
-        missing = to_encrypt(wanted)
-        await self._encrypt_all(missing)
-        for left in missing:
+        missing = [(left, self.next_step()) for left in to_encrypt(wanted)]
+        for left, _ in missing:
             left.sent()
         courses = [
-            Course(job, widths, group, self.next_step())
+            Course(job, widths, group, self.next_step(), goes_ahead(job, widths, group))
             for job, widths, group in zip(jobs, all_widths, groups, strict=True)
         ]
+        await self._encrypt_all(missing, courses)
         shares = await self._multiply_all(courses)
         return [self._result(course, shares.get(course.step)) for course in courses]
 
@@ -67,6 +68,10 @@ class RoleMachine(LocalMachine):
     def _carrier(self, group: Group) -> str:
         return str(self._members(group)[0])
 
+    def _told(self, course: Course) -> Group:
+        """Who is sent the masked total."""
+        return course.group if course.job.ahead else frozenset({self._carrier(course.group)})
+
     def _result(self, course: Course, share: Integers | None) -> Shared:
         y, words = course.widths.layouts[0], course.widths.clearing.share_words
         if share is None:
@@ -78,15 +83,17 @@ class RoleMachine(LocalMachine):
             share,
             course.group | {str(self.coordinator)},
             carrier=self._carrier(course.group),
+            shown=self._told(course),
             carried=self._carried(course),
         )
 
-    def _carried(self, course: Course) -> Carried | None:  # noqa: ARG002  carriers have one
+    def _carried(self, course: Course) -> Carried | None:  # noqa: ARG002  providers have one
         return None
 
     @abstractmethod
-    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
-        """Encrypt left matrices under their groups' keys; the ciphertexts go into the matrices' caches."""
+    async def _encrypt_all(self, wanted: Sequence[tuple[Left, int]], courses: Sequence[Course]) -> None:
+        """Encrypt left matrices, each in its step, under their groups' keys, and beside them send the second
+        halves that go ahead; the ciphertexts go into the matrices' caches."""
 
     @abstractmethod
     async def _multiply_all(self, courses: Sequence[Course]) -> dict[int, Integers]:

@@ -68,7 +68,7 @@ class Basis:
         size = rights[0].shape[1]
         together = self.machine.hstack(rights)
         out = await self.machine.products(
-            [Job(((left, together),), fraction=self.fraction, bits=bits, name="polynomial")]
+            [Job(((left, together),), fraction=self.fraction, bits=bits, name="polynomial", ahead=True)]
         )
         return [
             self.machine.part(out[0], slice(None), slice(i * size, (i + 1) * size))

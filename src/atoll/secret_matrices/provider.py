@@ -12,6 +12,7 @@ from atoll.crypto import products as go
 from atoll.crypto.products import Buffer, Ciphertext, Integers, Layout, Ring
 from atoll.errors import MessageError
 from atoll.randomness import fresh_seed
+from atoll.secret_matrices import blinds
 from atoll.secret_matrices.carried import Carried
 from atoll.secret_matrices.checks import Checks
 from atoll.secret_matrices.courses import (
@@ -26,6 +27,7 @@ from atoll.secret_matrices.courses import (
     for_step,
     multiply,
     read_ciphertext,
+    second_half,
     seen,
 )
 from atoll.secret_matrices.local import OwnMessage
@@ -42,6 +44,7 @@ from atoll.secret_matrices.messages import (
     ProductPart,
     PublicNumbers,
     SecondHalves,
+    SecondPart,
 )
 from atoll.secret_matrices.openings import (
     check_masked,
@@ -87,6 +90,9 @@ class Provider(RoleMachine):
         self._pending: list[Course] = []
         self._settled: list[Course] = []
         self._totals: dict[int, Any] = {}
+        self._untaken: list[Course] = []
+        self._coming: list[tuple[Left, int]] = []
+        self._adding = False
         self._news = False
         await self.net.send(self.coordinator, KeyParts(parts))
         self._key_parts: dict[str, dict[str, Buffer]] = {}
@@ -156,11 +162,18 @@ class Provider(RoleMachine):
         products that nothing was computed from yet: their carrier need not have them."""
         if self.checks is None:
             return
-        if last and self._pending:
-            self._begin([])
+        self._settle_early(last=last)
         if not self._news:
             return
         await self._compare(await self._tell())
+
+    def _settle_early(self, *, last: bool) -> None:
+        """Totals that all members are sent are compared before whatever leaves next."""
+        due = [course for course in self._pending if last or course.job.ahead]
+        if due:
+            self._settled += due
+            self._pending = [course for course in self._pending if course not in due]
+            self._news = True
 
     async def _tell(self) -> Told:
         """Send the other providers this one's accounts; what arrives later is in the next ones."""
@@ -174,32 +187,47 @@ class Provider(RoleMachine):
 
     async def _compare(self, told: Told) -> None:
         """Wait for the others' accounts; refuse to go on unless they and this one's fit."""
+        await self._take_totals()
         notes = await self.net.agreed(told.topic, self.session, self.providers, told.note)
         self._accounts.compare(self.me, {str(a): note for a, note in notes.items()}, str(self.coordinator))
 
     async def _settle(self) -> None:
-        """Book what totals are made of, and the totals themselves; with them go the digests of the second
-        halves that they came from, which arrived after the accounts of their round had been told."""
+        """Book what totals are made of; a carrier that alone is sent one, that total as well. With them go
+        the digests of second halves, which arrived after the accounts of their round had been told."""
         for course in self._settled:
-            self._accounts.account(course.group)
-            given = course.given
-            if self.me in course.group and given is not None:
-                self._accounts.give(course.group, "total", course.step, given)
-            if self.me == self._carrier(course.group):
-                residues = (await self._total(course)).residues
-                self._accounts.give(course.group, "total", course.step, residues, -1)
-                if course.carried is not None:
-                    await course.carried.value()  # keeps what it needs
-                del self._totals[course.step]
+            group, step = course.group, course.step
+            self._accounts.account(group)
+            if self.me in group and course.given is not None and course.blind is not None:
+                self._accounts.give(group, "total", step, course.given)
+                self._accounts.give(group, "blind", step, course.blind)
+            if course.job.ahead:
+                # Others may not have sent their masked shares yet: this provider has.
+                self._untaken += [course] if self.me in group else []
+            elif self.me == self._carrier(group):
+                total = await self._total(course)
+                self._accounts.give(group, "total", step, total.residues, -1)
+                self._accounts.give(group, "blind", step, total.blind, -1)
+                await self._keep_carried(course)
         self._settled = []
+
+    async def _take_totals(self) -> None:
+        for course in self._untaken:
+            total = await self._total(course)
+            self._accounts.take_total(course.group, course.step, total.residues, total.blind, total.digest)
+            await self._keep_carried(course)
+        self._untaken = []
+
+    async def _keep_carried(self, course: Course) -> None:
+        if course.carried is not None:
+            await course.carried.value()
+        self._totals[course.step] = None  # a second one is refused
 
     # ---- products ----
 
-    async def _encrypt_all(self, wanted: Sequence[Left]) -> None:
-        steps = [(left, self.next_step()) for left in wanted]
-        for left in wanted:
+    async def _encrypt_all(self, wanted: Sequence[tuple[Left, int]], courses: Sequence[Course]) -> None:
+        for left, _ in wanted:
             self._accounts.account(left.group, left.readers)
-        mine = [(left, step) for left, step in steps if self.me in left.group]
+        mine = [(left, step) for left, step in wanted if self.me in left.group]
         for left, step in mine:
             x, secret, common = left.matrix, self.secrets[left.ring], self._common(step, left.ring)
             limit = x.fraction + x.bits if x.known else 64 * x.share.shape[2]
@@ -209,18 +237,39 @@ class Provider(RoleMachine):
             )
             await self._send(EncryptedShare(step, body))
             await self._give(left, "encrypted", step, body, left.ring.degree)
+            x.cache[left.key] = (left.ring, left.layout, None, common)
+        for course in courses:
+            if course.ahead and self.me in course.group:
+                await self._send_second(course)
+        self._coming, self._adding = mine, all(course.ahead for course in courses)
+        if not self._adding:
+            # Somebody's product waits for what is encrypted: then all accounts of the round do.
+            await self._take_encrypted()
         for left, step in mine:
+            if self.me == left.matrix.carrier and not (left.is_shown and self._adding):
+                await self._give_carried(left, step)
+
+    async def _take_encrypted(self) -> None:
+        for left, step in self._coming:
             if self.me in left.readers:
                 await self._take(left, step)
-            if left.matrix.carried is not None:
-                await self._give_carried(left, step)
+        self._coming = []
 
     async def _take(self, left: Left, step: int) -> None:
         """Keep an encrypted matrix as it came: whoever multiplies with it will read it."""
         body = for_step(await self.net.receive(EncryptedMatrix, self.coordinator), step)
-        left.matrix.cache[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
         digest, residues = await self.net.compute(seen, self._accounts, left.ring, body, left.ring.degree)
         self._accounts.take(left.group, "encrypted", step, residues, digest, readers=left.readers)
+        cache = left.matrix.cache
+        if left.is_shown and self._adding:
+            public = await left.matrix.carried.value()
+            body = await self.net.compute(go.assemble, left.ring, public, left.shift, left.layout, [body])
+            digest = digest_of(digest, public)
+        cache["digest", *left.key] = digest
+        if isinstance(cache[left.key], Ciphertext):
+            await self.net.compute(cache[left.key].complete, body)
+        else:
+            cache[left.key] = (left.ring, left.layout, body, self._common(step, left.ring))
 
     async def _give_carried(self, left: Left, step: int) -> None:
         """The coordinator's part of an encrypted matrix is encoded, but not encrypted."""
@@ -244,6 +293,68 @@ class Provider(RoleMachine):
             y.cache[key] = await self.net.compute(encode_right, ring, y, share, layout)
         right: go.Right = y.cache[key]
         return right
+
+    # ---- second halves that go ahead ----
+
+    async def _pairs(self, course: Course) -> list[tuple[Ciphertext, go.Right]]:
+        """The left sides, which may be begun only, and this provider's own part of the right ones."""
+        ring, layouts = course.widths.ring, course.widths.layouts
+        return [
+            (await self._ciphertext(course.left(i)), await self._own_right(ring, y, layouts[i]))
+            for i, (_, y) in enumerate(course.job.terms)
+            if self.me in y.holders
+        ]
+
+    async def _own_right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
+        """Of a carrier, without what it carries: all know that, later."""
+        if self.me != y.carrier:
+            return await self._right(ring, y, layout)
+        key = ("own right", ring.name, layout)
+        if key not in y.cache:
+            y.cache[key] = await self.net.compute(encode_right, ring, y, y.share, layout)
+        right: go.Right = y.cache[key]
+        return right
+
+    async def _public_right(self, ring: Ring, y: Shared, layout: Layout) -> go.Right:
+        """The coordinator's part."""
+        key = ("public right", ring.name, layout)
+        if key not in y.cache:
+            y.cache[key] = await self.net.compute(encode_right, ring, y, await y.carried.value(), layout)
+        right: go.Right = y.cache[key]
+        return right
+
+    def _zero(self, course: Course) -> tuple[bytes, bytes]:
+        """Seed and domain of the encryption of zero in both halves of this provider's product."""
+        if course.zero is None:
+            course.zero = self._seed("zero", course.step)
+        return course.zero, digest_of(self.session, "product", course.step, str(course.widths))
+
+    async def _send_second(self, course: Course) -> None:
+        pairs = await self._pairs(course)
+        if not pairs:
+            return
+        key = self.key(course.ring, course.group)
+        body = await self.net.compute(second_half, key, pairs, *self._zero(course))
+        await self._send(SecondPart(course.step, body))
+        await self._give(course, "second", course.step, body, course.ring.degree)
+
+    async def _own_ahead(self, course: Course) -> tuple[go.Ahead, list[bytes]]:
+        """A product that went ahead, of which the rest is due; digests of what others made for it.
+
+        Everybody adds second halves of the coordinator's part, and its carrier the first halves as well."""
+        ring, layouts = course.widths.ring, course.widths.layouts
+        own, public, found = await self._pairs(course), [], []
+        for i, (_, y) in enumerate(course.job.terms):
+            left = course.left(i)
+            if self.me in y.holders:
+                found.append(left.matrix.cache["digest", *left.key])
+            if y.carrier is not None:
+                pair = await self._ciphertext(left), await self._public_right(ring, y, layouts[i])
+                public.append(pair)
+                own += [pair] if self.me == y.carrier else []
+                found.append(digest_of(await y.carried.value()))
+        key = self.key(course.ring, course.group)
+        return go.Ahead(key, own, *self._zero(course), public), found
 
     async def _own_product(self, course: Course) -> memoryview | None:
         """This provider's product, or None where (publicly) all its right sides are zero."""
@@ -273,7 +384,7 @@ class Provider(RoleMachine):
         self._pending += courses
         mine = [course for course in courses if self.me in course.group]
         for course in mine:
-            message = await self._own_product(course)
+            message = None if course.ahead else await self._own_product(course)
             if message is not None:
                 await self._send(ProductPart(course.step, message))
                 head = course.widths.ring.residues_size(course.entries)
@@ -281,7 +392,10 @@ class Provider(RoleMachine):
                 await self._give_total(course, message[:head])
         # Whoever knows what all others gave finds out for itself whether what it is sent is their sum.
         told = await self._tell()
-        seconds = {course.step: await self._second_halves(course) for course in mine}
+        await self._take_encrypted()
+        # Those that went ahead arrive first.
+        due = sorted(mine, key=lambda course: not course.ahead)
+        seconds = {course.step: await self._second_halves(course) for course in due}
         # A decryption share of anything but the sum would say the key; of a sum that is too large, the value.
         await self._compare(told)
         return {course.step: await self._refreshed(course, seconds.pop(course.step)) for course in mine}
@@ -296,28 +410,34 @@ class Provider(RoleMachine):
         """Of a product, as they came, and their digest."""
         widths, step = course.widths, course.step
         second = for_step(await self.net.receive(SecondHalves, self.coordinator), step)
-        domain = digest_of(self.session, "refresh", step, str(widths), second)
-        residues = await self.net.compute(
-            fingerprint, self._accounts, widths.ring, second, widths.ring.degree
+        digest, residues = await self.net.compute(
+            seen, self._accounts, widths.ring, second, widths.ring.degree
         )
+        domain = digest_of(self.session, "refresh", step, str(widths), digest)
         self._accounts.take(course.group, "second", step, residues, domain)
         return second, domain
 
     async def _refreshed(self, course: Course, halves: tuple[memoryview, bytes]) -> Integers:
         widths, step, (second, domain) = course.widths, course.step, halves
         refresh, seed = self.secrets[widths.ring].refresh, self._seed("mask", step)
+        ahead = None
+        if course.ahead:  # what is masked is made of the left sides too, and of totals
+            ahead, read = await self._own_ahead(course)
+            domain = digest_of(domain, *read)
         masked, share = await self.net.compute(
-            refresh, second, widths.layouts[0], widths.clearing, seed, domain
+            refresh, second, widths.layouts[0], widths.clearing, seed, domain, ahead
         )
-        await self._send(MaskedShare(step, masked))
+        blind = blinds.drawn(widths.ring, seed, domain)
+        await self._send(MaskedShare(step, masked, blind))
         await self._give_total(course, masked)
+        course.blind = blinds.residues(widths.ring, blind)
         return share
 
     def _carried(self, course: Course) -> Carried | None:
         async def made() -> Integers:
             return (await self._total(course)).share
 
-        if self.me == self._carrier(course.group):
+        if self.me in self._told(course):
             course.carried = Carried(made)
         return course.carried
 
@@ -328,10 +448,11 @@ class Provider(RoleMachine):
             message = await self.net.receive(MaskedTotal, self.coordinator)
             if message.step in self._totals:  # one to compute with, one to compare
                 raise MessageError(f"{self.coordinator} sent a masked total twice, at step {message.step}")
-            self._totals[message.step] = message.body
+            self._totals[message.step] = message
         if not isinstance(self._totals[step], Total):
+            came = self._totals[step]
             self._totals[step] = await self.net.compute(
-                cleared, self._accounts, widths, self._totals[step], course.entries
+                cleared, self._accounts, widths, came.body, came.blind, course.entries
             )
         total: Total = self._totals[step]
         return total

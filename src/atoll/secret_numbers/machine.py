@@ -110,7 +110,7 @@ class Parties(ABC):
         return elements(out).reshape(shape)
 
     async def times(
-        self, x: Elements, y: Elements, *, bits: int = FRACTION, magnitude: int = 2 * MAGNITUDE - FRACTION
+        self, x: Elements, y: Elements, *, bits: int = FRACTION, magnitude: int = 2 * MAGNITUDE
     ) -> Elements:
         """Fixed-point products: rounded by so many bits. |x y| < 2^magnitude as integers."""
         return await self.rounded(await self.product(x, y), bits, magnitude)
@@ -119,7 +119,7 @@ class Parties(ABC):
         """A product of matrices (shares: party, row, column), added up before it is rounded once."""
         left, right = x[:, :, :, None], y[:, None, :, :]
         exact = await self.product(left, right)
-        return await self.rounded(elements(exact.sum(axis=2)), FRACTION, 2 * MAGNITUDE - FRACTION)
+        return await self.rounded(elements(exact.sum(axis=2)), FRACTION, 2 * MAGNITUDE)
 
     def _fits(self, bits: int) -> None:
         if self.n_parties << (bits + 2) >= PRIME:

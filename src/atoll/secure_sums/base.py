@@ -62,8 +62,9 @@ class SecureSum(ABC):
 
     What others need to know of a method stands here, so that nobody asks for it by name: what reaches whom
     (``to_contributors``, ``to_receivers``, ``to_adder``, ``contributors_see``), which roles it brings
-    (``has_adder``, ``helpers``), who may leave (``may_leave``), whether it is exact (``inexact``), what it
-    can do beyond adding (``multiplies``), and its options for estimators and benchmarks.
+    (``has_adder``, ``helpers``), who may leave (``may_leave``), whether it is exact (``inexact``), of what it
+    takes sums (``wraps``), what it can do beyond adding (``multiplies``), and its options for estimators and
+    benchmarks.
     """
 
     to_contributors: ClassVar[tuple[type[Message], ...]]
@@ -82,6 +83,8 @@ class SecureSum(ABC):
     """Roles of its own that the method can have, by name."""
     inexact: ClassVar[Inexact | None] = None
     """None: the total is exact on the grid and shows nothing of single numbers."""
+    wraps: ClassVar[bool] = True
+    """Whether contributors may add any element of the group modulo 2^192, not only numbers whose sum fits."""
     multiplies: ClassVar[bool] = False
     """Whether ciphertexts can be multiplied by numbers, as a published form of DPDPCA needs."""
     estimator_options: ClassVar[tuple[str, ...]] = ()

@@ -60,6 +60,7 @@ class EncryptedSum(SecureSum):
     contributors_see = "the receiver's public key; the first island also ciphertexts that it cannot open"
     hides = "what an island sends is encrypted, and sealed for whoever adds"
     has_adder = True
+    wraps = False
     key_steps = frozenset({"recorded_key"})
 
     @classmethod

@@ -120,6 +120,7 @@ class Lattice(SecureSum):
     )
     hides = "what an island sends is encrypted under a key that all islands share"
     estimator_options = ("key",)
+    wraps = False
     key_steps = frozenset({"recorded_share", "add_key_shares", "key_fingerprints"})
     measured = ({"key": "collective"}, {"key": "server"})
 

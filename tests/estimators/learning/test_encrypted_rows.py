@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from sklearn import linear_model
 from sklearn.datasets import load_diabetes
+from tests.support.examples import EXAMPLES
 
 import atoll
-from atoll.errors import DataError, NotReleased, ParameterError, RunError
+from atoll.errors import DataError, NotReleased, ParameterError, RunError, StudyError
+from atoll.protocols import resolve
 from atoll.protocols.learning.encrypted.moments import (
     Moments,
     Scales,
@@ -27,6 +30,11 @@ STANDARD = (X - X.mean(axis=0)) / X.std(axis=0)
 
 def cut(values: Any, n: int = 3) -> list[Any]:
     return [values[part] for part in np.array_split(np.random.default_rng(1).permutation(len(values)), n)]
+
+
+def own_factor_of(share: float) -> Any:
+    """The factor that an island draws with so much of its 20 bits."""
+    return np.array([[round(2.0 ** (20 * share + 32))]], dtype=object)
 
 
 def test_coefficients_are_those_of_the_pooled_rows() -> None:
@@ -51,7 +59,8 @@ def test_columns_as_they_are_within_the_bounds_of_the_program(
     table = np.column_stack([X, Y])
     exponents = tuple(int(e) for e in np.ceil(np.log2(np.abs(table).max(axis=0))))
     scales = Scales(len(X), exponents, alpha, intercept).raised()
-    own = [own_moments(part, scales, i == 0) for i, part in enumerate(cut(table, islands))]
+    largest = own_factor_of(1.0)
+    own = [own_moments(part, scales, i == 0, largest) for i, part in enumerate(cut(table, islands))]
     both = Moments(*(sum(parts) for parts in zip(*own, strict=True)))
     machine = Simulated(islands, np.random.default_rng(0).random)
 
@@ -88,3 +97,13 @@ def test_what_cannot_be_decided_or_read_is_named() -> None:
         atoll.Ridge(solver="encrypted", missing="drop").fit(cut(STANDARD), cut(Y))
     with pytest.raises(ParameterError, match="condition_bits=99"):
         atoll.Ridge(solver="encrypted", condition_bits=99).fit(cut(STANDARD), cut(Y))
+
+
+@pytest.mark.parametrize("secure_sum", ["paillier", "lattice"])
+def test_a_sum_that_cannot_take_ranges_is_refused_before_the_run(secure_sum: str) -> None:
+    """It ended with an overflow, after keys had been made and every table read."""
+    example = EXAMPLES["least-squares-encrypted-rows"]()
+    study = structs.replace(example.study, secure_sum=secure_sum)
+    words = f"secure_sum = '{secure_sum}' needs room for carries.*'shares', 'masks' or 'mix'"
+    with pytest.raises(StudyError, match=words):
+        resolve(study)

@@ -6,17 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from tests.support.examples import dpdpca, pppca, sfpca
 from tests.support.networks import pinned, starts_of
 
 from atoll.crypto.identity import Identity
+from atoll.data.island import Island
 from atoll.errors import PrivacyError
 from atoll.privacy.ledger import Ledger
 from atoll.protocols import resolve
 from atoll.protocols.own import Own
 from atoll.protocols.pca.sfpca.later import later_study
-from atoll.runtime.nats import kept
+from atoll.runtime.nats import kept, owned
 from atoll.runtime.nats.owned import _ledger, own_of
 from atoll.runtime.nats.site import DataSet, Site
 from atoll.runtime.nats.starts import RunStart
@@ -82,6 +84,26 @@ def test_a_run_is_handed_the_sites_table_conditions_and_ledger(
     assert own.table.n_rows == 40
     assert (own.table.identity, own.table.capacity) == ("cohort", 500)
     assert own.min_colluders == 1
+    assert own.ledger is not None
+    own.ledger.close()
+
+
+def test_a_run_is_handed_rows_in_the_order_of_the_alignment(
+    site: Site, start: RunStart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the table's own order they would be joined with other people's rows."""
+    asked: list[tuple[str, str]] = []
+
+    def in_order(island: Island, path: str) -> Island:
+        asked.append((island.name, path))
+        return island.aligned(np.array([7, 3]), "an order", "age")
+
+    monkeypatch.setattr(owned, "aligned", in_order)
+    known = {"cohort": DataSet(path=str(tmp_path / "table.csv"), identity="cohort", alignment="rows.atoll")}
+    (site.folder / "data.json").write_bytes(msgspec.json.encode(known))
+    own = own_of(site, Identity.new(), start, "cohort")
+    assert asked == [(start.me, "rows.atoll")]
+    assert own.table.n_rows == 2
     assert own.ledger is not None
     own.ledger.close()
 

@@ -206,3 +206,13 @@ def test_receipts_that_contradict_each_other_are_an_error_for_scripts_too(
     with pytest.raises(RunError, match="the receipts contradict each other"):
         verify(files, as_json=True)
     assert "is not the same in both receipts" in capsys.readouterr().out
+
+
+def test_what_is_sent_to_two_is_blinded_for_each(tmp_path: Path) -> None:
+    """One of them could else test, against the receipt, what the other was sent."""
+    tap = ReceiptTap(STARTS["hospital-0"], tmp_path)
+    peers = [SERVER, Address("hospital-1", "provider"), Address("consumer", "consumer"), NORTH]
+    for peer in peers:
+        tap.sent(NORTH, peer, "Share", 10, digest("the same"))
+    entries = read_receipt(tap.finish(KEYS["hospital-0"], "finished")).entries
+    assert len({entry.digest for entry in entries}) == len(peers)

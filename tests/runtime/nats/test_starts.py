@@ -71,6 +71,34 @@ def test_all_parties_begin_the_same_run_with_keys_of_their_own() -> None:
     assert private["hospital-0"].hex() not in repr(start)
 
 
+@pytest.mark.parametrize("rehearse", [False, True])
+def test_a_rehearsal_begins_as_one(rehearse: bool) -> None:
+    """A party that took it for a run would read its table, and release what is made of it."""
+    of = proposed(rehearse=rehearse)
+    given, private = everybody(of)
+    for name, key in KEYS.items():
+        assert begin(key, of, given, private[name]).rehearse is rehearse
+
+
+def test_every_run_of_a_party_has_a_journal_key_of_its_own() -> None:
+    keys = set()
+    for _ in range(2):
+        of = proposed()
+        given, private = everybody(of)
+        keys.add(begin(KEYS["server"], of, given, private["server"]).journal_key)
+    assert len(keys) == 2
+
+
+def test_a_proposed_study_pins_every_party_whoever_wrote_it() -> None:
+    """A submitter's Atoll that looks for no fingerprints is not believed: one key would answer for two."""
+    first, second, *rest = STUDY.parties
+    for changed in (None, second.fingerprint, "abc"):
+        parties = (structs.replace(first, fingerprint=changed), second, *rest)
+        study = structs.replace(STUDY, parties=parties)
+        with pytest.raises(StudyError, match="fingerprint"):
+            starts.read_study(study.canonical())
+
+
 def test_another_nonce_of_anybody_is_another_run() -> None:
     of = proposed()
     given, _ = everybody(of)

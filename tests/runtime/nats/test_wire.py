@@ -215,3 +215,17 @@ def test_every_bit_and_place_of_a_shared_content_counts() -> None:
 def test_a_malformed_status_is_refused(body: bytes) -> None:
     with pytest.raises(MessageError):
         wire.read_status(body)
+
+
+def test_a_hub_that_knows_a_contents_name_knows_nothing_of_its_key() -> None:
+    """The name is how a hub is asked for it: a key that followed from it would open the content."""
+    tickets = [wire.Ticket.new() for _ in range(20)]
+    halves = [half for at in tickets for half in (at.name, at.key[:16], at.key[16:])]
+    assert len(set(halves)) == 3 * len(tickets)
+    assert {len(half) for half in halves} == {16}
+
+
+def test_every_number_of_a_frame_is_a_nonce_of_its_own() -> None:
+    numbers = [0, 1, 255, 256, 1 << 16, (1 << 16) + 1, 1 << 32, 1 << 48, (1 << 64) - 1]
+    assert len({wire._nonce(number) for number in numbers}) == len(numbers)
+    assert {len(wire._nonce(number)) for number in numbers} == {12}

@@ -14,9 +14,9 @@ from tests.support.taps import Tap
 
 from atoll.codec import Decoder, Message
 from atoll.crypto import slots
-from atoll.errors import AtollError, RunError
+from atoll.errors import AtollError, RangeOverflow, RunError
 from atoll.runtime.replay import replay
-from atoll.secret_matrices.slots import messages, roles
+from atoll.secret_matrices.slots import messages, roles, steps
 from atoll.secret_matrices.slots.machine import Slots
 from atoll.secret_matrices.slots.party import PAPER
 
@@ -185,15 +185,16 @@ def test_at_the_papers_parameters() -> None:
         assert found.tallies[name].total == due.tallies[name].total
 
 
-def test_what_lies_beyond_the_opened_slots_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Receivers decrypt whole ciphertexts; a row of 20 numbers turned by 5 is opened up to its tenth."""
+async def turned(m: Slots, own: Any) -> Any:
+    """A row of 20 numbers turned by 5 is opened up to its tenth; and own ones."""
+    rows = await m.broadcast(await m.encrypted_total(None if own is None else list(own), 2))
+    opened = await m.opened([m.rotate(rows[0], 5)], [10], frozenset({provider(0)}))
+    mine = await m.opened_own([m.own_inner([(rows[1], None if own is None else own[0])])], [10])
+    return (opened, mine)
 
-    async def program(m: Slots, own: Any) -> Any:
-        rows = await m.broadcast(await m.encrypted_total(None if own is None else list(own), 2))
-        opened = await m.opened([m.rotate(rows[0], 5)], [10], frozenset({provider(0)}))
-        mine = await m.opened_own([m.own_inner([(rows[1], None if own is None else own[0])])], [10])
-        return (opened, mine)
 
+def whole_slots(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """Receivers decrypt whole ciphertexts: what they find in all slots."""
     seen: list[np.ndarray] = []
     decrypt, opened = slots.Secret.decrypt, slots.opened
 
@@ -207,12 +208,64 @@ def test_what_lies_beyond_the_opened_slots_is_not_opened(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(slots.Secret, "decrypt", decrypted)
     monkeypatch.setattr(slots, "opened", together)
-    encrypted(program, tables())
+    return seen
+
+
+def test_what_lies_beyond_the_opened_slots_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is zero already, where providers would open all slots (a variant for this test alone)."""
+    for name in ("switching_parts", "opening_parts"):
+        make = getattr(slots.Secret, name)
+
+        def unveiled(key: Any, xs: Any, lengths: Any, *rest: Any, make: Any = make) -> Any:
+            return make(key, xs, [512] * len(lengths), *rest)
+
+        monkeypatch.setattr(slots.Secret, name, unveiled)
+    seen = whole_slots(monkeypatch)
+    encrypted(turned, tables())
     assert len(seen) == 4
     for values in seen:
         assert len(values) == 512
         assert np.abs(values[:10]).max() > 0.01
         assert np.abs(values[10:]).max() < PRECISE
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_who_reads_further_than_was_opened_finds_noise(monkeypatch: pytest.MonkeyPatch, own: bool) -> None:
+    async def one(m: Slots, rows: Any) -> Any:
+        (x,) = await m.broadcast(await m.encrypted_total(None if rows is None else [rows[0]], 1))
+        if own:
+            return await m.opened_own([m.own_inner([(x, None if rows is None else rows[0])])], [10])
+        return await m.opened([x], [10], frozenset({provider(0)}))
+
+    whole_slots(monkeypatch)
+    with pytest.raises(RangeOverflow, match="a value is wider than it can be"):
+        encrypted(one, tables())
+
+
+def test_flooding_grows_with_the_numbers_that_are_open() -> None:
+    """Each is an equation for the key."""
+    assert [steps.flooding_bits(n) for n in (1, 1 << 15, (1 << 15) + 1, 1 << 16, (1 << 16) + 1)] == [
+        *(14, 14, 15, 15),
+        16,
+    ]
+    assert steps.flooding_bits(10**8) == 26
+
+
+def test_all_that_is_opened_under_one_key_counts_for_its_flooding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Openings of own rows count for every provider: all of them give parts of the same key."""
+    used: list[int] = []
+    for name in ("switching_parts", "opening_parts"):
+        make = getattr(slots.Secret, name)
+
+        def noted(key: Any, xs: Any, lengths: Any, *rest: Any, make: Any = make) -> Any:
+            used.append(rest[-1])
+            return make(key, xs, lengths, *rest)
+
+        monkeypatch.setattr(slots.Secret, name, noted)
+    monkeypatch.setattr(steps, "FLOODED_NUMBERS", 8)
+    encrypted(turned, tables())
+    # 10 numbers for one receiver, by three; then 10 of each provider's own: 40 in all.
+    assert used == [15] * 3 + [17] * 9
 
 
 def test_every_refreshed_row_has_a_polynomial_of_its_own() -> None:

@@ -19,7 +19,8 @@ Correctness, in units of the last place that a coefficient carries (decryption r
 
 - ``single-13``: a ciphertext's noise has standard deviation 2^-11.1 (half of its variance from the
   errors, half from rounding c1 to 208 bits); 1,024 summands make that 0.015, 17 times below 1/4.
-  ``single-12``: 2^-18, rounding alone.
+  ``single-12``: 2^-18, rounding alone, and 2^-12.8 for the second and third residue, which get noise of
+  2^-12 on either side because their fractions are not on the wire's grid; 1,024 summands make that 0.0045.
 - ``collective-14``: 256 members, 1,024 summands: noise 2^-69.6; each member's smudging is uniform on
   +-2^-9, 2^60 times wider, so that a million opened coefficients together tell less than 2^-40
   (statistical distance) about the secrets; 256 smudgings add up to a deviation of 0.018, 14 times

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import astuple
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,13 @@ int32_t atoll_product_assemble(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_
     uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_product_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*,
     char*, uint64_t);
+int32_t atoll_product_begin_ciphertext(uint32_t, uint64_t*, uint8_t*, uint64_t, uint64_t*, char*, uint64_t);
+int32_t atoll_product_complete_ciphertext(uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_product_second(uint64_t, uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t,
+    uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
+int32_t atoll_product_refresh_ahead(uint64_t, uint8_t*, uint64_t, uint64_t, uint64_t*, uint64_t*, uint64_t,
+    uint64_t*, uint64_t*, uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, uint8_t*,
+    uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*, char*, uint64_t);
 int32_t atoll_product_streamed_right(uint32_t, uint64_t*, uint64_t*, uint32_t, uint64_t*, uint64_t*,
     char*, uint64_t);
@@ -99,15 +106,25 @@ class Secret(golib.GoObject):
         return golib.frozen(out)
 
     def refresh(
-        self, second: golib.Buffer, layout: Layout, clearing: Clearing, seed: bytes, domain: bytes
+        self,
+        second: golib.Buffer,
+        layout: Layout,
+        clearing: Clearing,
+        seed: bytes,
+        domain: bytes,
+        ahead: Ahead | None = None,
     ) -> tuple[memoryview, Integers]:
-        """The masked decryption share to send, and this party's share of the truncated result."""
+        """The masked decryption share to send, and this party's share of the truncated result.
+
+        With the first half of the party's own product, where its second half went ahead."""
         message = golib.bytes_out(self.ring.residues_size(layout.rows * layout.cols))
         share = empty(layout.rows, layout.cols, clearing.share_words)
+        own = () if ahead is None else ahead.arguments
         golib.call(
-            "atoll_product_refresh",
+            "atoll_product_refresh" if ahead is None else "atoll_product_refresh_ahead",
             self.number,
             *golib.bytes_in(second),
+            *own,
             _sizes(layout),
             _sizes(clearing),
             *golib.bytes_in(seed),
@@ -116,6 +133,32 @@ class Secret(golib.GoObject):
             *matrix_in(share),
         )
         return golib.frozen(message), share
+
+
+class Ahead(NamedTuple):
+    """A party's product of which :func:`second_half` made the second half, of this seed and domain."""
+
+    key: PublicKey
+    terms: Sequence[tuple[Ciphertext, Right]]
+    seed: bytes
+    domain: bytes
+    public: Sequence[tuple[Ciphertext, Right]] = ()
+    """Terms that all parties know: every one adds their second halves to the sum, one of them has their first
+    halves in ``terms``."""
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """As the Go library takes them."""
+        return (
+            self.key.number,
+            *_numbers(self.terms),
+            *_numbers(self.public),
+            *golib.bytes_in(self.seed),
+            *golib.bytes_in(self.domain),
+        )
+
+    def __repr__(self) -> str:
+        return "Ahead()"
 
 
 class PublicKey(golib.GoObject):
@@ -136,11 +179,21 @@ class PublicKey(golib.GoObject):
 
 
 class Ciphertext(golib.GoObject):
-    """An encrypted matrix, ready to be multiplied."""
+    """An encrypted matrix, ready to be multiplied.
 
-    def __init__(self, ring: Ring, layout: Layout, first: golib.Buffer, common: bytes) -> None:
+    Without first halves it is begun only: :func:`second_half` needs no more, everything else
+    :meth:`complete`.
+    """
+
+    def __init__(self, ring: Ring, layout: Layout, first: golib.Buffer | None, common: bytes) -> None:
         self.ring = ring
         self.layout = layout
+        self.begun = first is None
+        if first is None:
+            self._handle = golib.Handle(
+                "atoll_product_begin_ciphertext", ring.index, _sizes(layout), *golib.bytes_in(common)
+            )
+            return
         self._handle = golib.Handle(
             "atoll_product_ciphertext",
             ring.index,
@@ -148,6 +201,11 @@ class Ciphertext(golib.GoObject):
             *golib.bytes_in(first),
             *golib.bytes_in(common),
         )
+
+    def complete(self, first: golib.Buffer) -> None:
+        """Read the first halves, as they were assembled; once."""
+        golib.call("atoll_product_complete_ciphertext", self.number, *golib.bytes_in(first))
+        self.begun = False
 
 
 class Right(golib.GoObject):
@@ -203,17 +261,13 @@ def multiply(
 ) -> memoryview:
     """The sum of the products, plus ``plain`` (below 2^limit), re-randomised."""
     layout = terms[0][1].layout
-    lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
-    rights = golib.ffi.new("uint64_t[]", [right.number for _, right in terms])
     matrix = (golib.ffi.NULL, golib.ffi.NULL) if plain is None else matrix_in(plain)
     size = key.ring.residues_size(layout.rows * layout.cols) + layout.out_polys * key.ring.poly_size
     out = golib.bytes_out(size)
     golib.call(
         "atoll_product_multiply",
         key.number,
-        lefts,
-        rights,
-        len(terms),
+        *_numbers(terms),
         *matrix,
         limit,
         *golib.bytes_in(seed),
@@ -221,6 +275,27 @@ def multiply(
         *out[1:],
     )
     return golib.frozen(out)
+
+
+def second_half(
+    key: PublicKey, terms: Sequence[tuple[Ciphertext, Right]], *, seed: bytes, domain: bytes
+) -> memoryview:
+    """The second half of the sum of the products, re-randomised; it needs no first halves of left sides."""
+    out = golib.bytes_out(terms[0][1].layout.out_polys * key.ring.poly_size)
+    golib.call(
+        "atoll_product_second",
+        key.number,
+        *_numbers(terms),
+        *golib.bytes_in(seed),
+        *golib.bytes_in(domain),
+        *out[1:],
+    )
+    return golib.frozen(out)
+
+
+def _numbers(terms: Sequence[tuple[Ciphertext, Right]]) -> tuple[Any, Any, int]:
+    lefts = golib.ffi.new("uint64_t[]", [left.number for left, _ in terms])
+    return lefts, golib.ffi.new("uint64_t[]", [right.number for _, right in terms]), len(terms)
 
 
 class ProductSum(golib.GoObject):
@@ -234,6 +309,10 @@ class ProductSum(golib.GoObject):
     def add(self, product: golib.Buffer) -> None:
         """Take in one product."""
         golib.call("atoll_product_sum_add", self.number, 0, *golib.bytes_in(product))
+
+    def add_second(self, message: golib.Buffer) -> None:
+        """Take in second halves alone: their first halves come within masked decryption shares."""
+        golib.call("atoll_product_sum_add", self.number, 2, *golib.bytes_in(message))
 
     def second(self) -> memoryview:
         """The second halves of the sum: what parties need for their decryption shares."""

@@ -50,10 +50,10 @@ int32_t atoll_ckks_refresh_parts(uint64_t, uint64_t*, uint64_t, uint8_t*, uint64
     uint8_t**, uint64_t*, char*, uint64_t);
 int32_t atoll_ckks_refreshed(uint64_t*, uint64_t, uint8_t**, uint64_t*, uint8_t*, uint64_t, uint32_t,
     uint64_t*, char*, uint64_t);
-int32_t atoll_ckks_opening_parts(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
+int32_t atoll_ckks_opening_parts(uint64_t, uint64_t*, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
     uint8_t**, uint64_t*, char*, uint64_t);
 int32_t atoll_ckks_opened(uint64_t*, uint64_t, uint8_t**, uint64_t*, double*, uint64_t, char*, uint64_t);
-int32_t atoll_ckks_switching_parts(uint64_t, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
+int32_t atoll_ckks_switching_parts(uint64_t, uint64_t*, uint64_t*, uint64_t, uint32_t, uint8_t*, uint64_t,
     uint8_t*, uint64_t, uint8_t*, uint64_t, uint8_t**, uint64_t*, char*, uint64_t);
 int32_t atoll_ckks_switched(uint64_t, uint8_t*, uint64_t, uint8_t*, uint64_t, char*, uint64_t);
 int32_t atoll_ckks_read_switched(uint64_t, uint8_t*, uint64_t, double*, uint64_t, char*, uint64_t);
@@ -116,17 +116,20 @@ class Secret(SlotObject):
         """This party's part of a refresh."""
         return self.refresh_parts([x], [common], seed)[0]
 
-    def opening_parts(self, xs: Sequence[Ciphertext], seed: bytes, flooding_bits: int) -> list[memoryview]:
-        """This party's parts of openings, with flooding uniform on so many bits in every coefficient.
+    def opening_parts(
+        self, xs: Sequence[Ciphertext], lengths: Sequence[int], seed: bytes, flooding_bits: int
+    ) -> list[memoryview]:
+        """This party's parts of openings of so many first slots of each.
 
-        All slots open: what nobody may see is weighted with zero before. Flooding of f bits from each of n
-        parties costs about 2^(f - 38) sqrt(slots n / 12) in every slot.
+        Flooding is uniform on so many bits in every coefficient; f bits from each of n parties cost about
+        2^(f - 38) sqrt(slots n / 12) in every slot. Noise hides all other slots, and imaginary parts.
         """
         rooms = _rooms([self.set.size(OPENING, x.level, flooding_bits) for x in xs])
         golib.call(
             "atoll_ckks_opening_parts",
             self.number,
             handles(xs),
+            _lengths(xs, lengths),
             len(xs),
             flooding_bits,
             *golib.bytes_in(seed),
@@ -134,24 +137,28 @@ class Secret(SlotObject):
         )
         return [golib.frozen(room) for room in rooms]
 
-    def opening_part(self, x: Ciphertext, seed: bytes, flooding_bits: int) -> memoryview:
-        """This party's part of an opening."""
-        return self.opening_parts([x], seed, flooding_bits)[0]
+    def opening_part(
+        self, x: Ciphertext, seed: bytes, flooding_bits: int, length: int | None = None
+    ) -> memoryview:
+        """This party's part of an opening, of all slots unless told otherwise."""
+        return self.opening_parts([x], [self.set.slots if length is None else length], seed, flooding_bits)[0]
 
     def switching_parts(
         self,
         xs: Sequence[Ciphertext],
+        lengths: Sequence[int],
         receiver_common: bytes,
         receiver_public: golib.Buffer,
         seed: bytes,
         flooding_bits: int,
     ) -> list[memoryview]:
-        """This party's parts of handing ciphertexts to a receiver: its public part, and the seed of that."""
+        """The same for a receiver alone, given by its public part and the seed of that."""
         rooms = _rooms([self.set.size(SWITCHING, x.level, flooding_bits) for x in xs])
         golib.call(
             "atoll_ckks_switching_parts",
             self.number,
             handles(xs),
+            _lengths(xs, lengths),
             len(xs),
             flooding_bits,
             *golib.bytes_in(receiver_common),
@@ -168,9 +175,11 @@ class Secret(SlotObject):
         receiver_public: golib.Buffer,
         seed: bytes,
         flooding_bits: int,
+        length: int | None = None,
     ) -> memoryview:
-        """This party's part of handing a ciphertext to a receiver."""
-        return self.switching_parts([x], receiver_common, receiver_public, seed, flooding_bits)[0]
+        """This party's part of handing a ciphertext to a receiver, all slots unless told otherwise."""
+        lengths = [self.set.slots if length is None else length]
+        return self.switching_parts([x], lengths, receiver_common, receiver_public, seed, flooding_bits)[0]
 
     def decrypt(self, message: golib.Buffer, length: int | None = None) -> Values:
         """What :func:`switched` handed to this key."""
@@ -294,6 +303,12 @@ def _joined(commons: Sequence[bytes]) -> bytes:
 
 def _rooms(sizes: Sequence[int]) -> list[golib.Room]:
     return [golib.bytes_out(size) for size in sizes]
+
+
+def _lengths(xs: Sequence[Ciphertext], lengths: Sequence[int]) -> object:
+    if len(lengths) != len(xs):
+        raise ParameterError(f"{len(xs)} ciphertexts do not go with {len(lengths)} lengths")
+    return golib.ffi.new("uint64_t[]", list(lengths))
 
 
 def _room_list(rooms: Sequence[golib.Room]) -> tuple[object, object]:

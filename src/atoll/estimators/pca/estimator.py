@@ -89,12 +89,12 @@ class PCA(Islands, Model):
     recipe : "auto", "direct", "strict", "fast", "accurate" or "opened-sketch"
         How SF-PCA finds the components: "direct" for few columns (all eigenvalues are learned), "strict"
         for many; "fast" and "accurate" are strict with fewer or more power iterations. "opened-sketch" is
-        strict in half of the rounds; it opens as many numbers more as there are Ritz values. "auto" chooses:
-        up to 128 columns by what is forecast to be faster; all but "direct" and "accurate" try once more
-        accurately where the certificate refuses.
+        strict in three fifths of the rounds; it opens as many numbers more as there are Ritz values.
+        "auto" chooses: up to 128 columns by what is forecast to be faster; all but "direct" and "accurate"
+        try once more accurately where the certificate refuses.
     eigen : "masked" or "encrypted"
         SF-PCA: "masked" opens Ritz values or all eigenvalues, and the total variance. "encrypted" opens
-        nothing but whether the components are accurate: there are no variances, it takes ten times as many
+        nothing but whether the components are accurate: there are no variances, it takes seven times as many
         rounds or more, and needs ``bounds``.
     spectrum : "auto" or "ritz"
         SF-PCA: "ritz" forbids recipes that open all eigenvalues.
@@ -106,8 +106,8 @@ class PCA(Islands, Model):
         With epsilon, rows outside the ball around this box are cut to it.
     least_deviation : float, optional
         SF-PCA, standardised: what you know of every column that is not constant: its standard deviation is
-        at least this part of its largest magnitude (with ``bounds``, of half their width). 0.05 saves two
-        rounds in five; a table that varies less is refused.
+        at least this part of its largest magnitude (with ``bounds``, of half their width). 0.05 saves three
+        rounds in ten; a table that varies less is refused.
     threshold : int, optional
         SF-PCA: how many islands are enough to release components (or to use them later, with
         release="encrypted") once all products are done; as many together can open these outputs for

@@ -6,6 +6,7 @@ Named after the real steps (:mod:`party`, :mod:`local`, :mod:`openings`), one me
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,25 @@ import numpy.typing as npt
 from atoll.crypto.products import Layout, Ring, streamed_right
 from atoll.secret_matrices.costs.rates import Rates, RingRates
 from atoll.secret_matrices.costs.timing import Effort
+from atoll.secret_matrices.machine import Group
 from atoll.secret_matrices.widths import Widths
 
 _OBJECT_BYTES = 48
 """A Python integer of some words, with its place in an array."""
 _NARROW_BITS = 62
 _EXACT_ROWS = 4096
+
+
+class Total(NamedTuple):
+    """A masked total on its way."""
+
+    group: Group
+    carrier: str
+    shown: bool
+    """Whether all members are sent it."""
+    depth: int
+    """Of its message."""
+    size: int
 
 
 class Memory:
@@ -128,7 +142,7 @@ class Costing:
             line.heard()
 
     def assemble(self, ring: Ring, y: Layout, parts: int, public: bool, carrier: Sequence[int]) -> None:
-        """The coordinator adds the parts up, and its own share, which the carrier encodes too."""
+        """The coordinator adds the parts up; if it adds its own share, the carrier encodes that too."""
         rates, polys = self._ring(ring), y.left_polys
         seconds = rates.gather * parts * polys
         if public:
@@ -159,6 +173,13 @@ class Costing:
         if streamed_right(ring, y):
             seconds += rates.stream.seconds(y.right_polys, y.inner * y.cols)
         self._those(seconds, columns * ring.limbs, who)
+
+    def add_public(self, ring: Ring, y: Layout, who: Sequence[int]) -> None:
+        """Those who read an encrypted matrix add the coordinator's part, which they know."""
+        rates = self._ring(ring)
+        seconds = rates.public.seconds(y.left_polys, y.rows * y.inner) + rates.gather * y.left_polys
+        seconds += self.rates.python.fresh_byte * y.left_polys * ring.poly_size + self.rates.python.step
+        self.effort.provider(seconds, width=y.left_polys, who=who)
 
     def randomise(self, widths: Widths, who: Sequence[int]) -> None:
         """An encryption of zero for every output, packed."""
@@ -209,14 +230,14 @@ class Costing:
         self.effort.provider(seconds + self.rates.python.step, width=y.out_polys, who=who)
         self.effort.provider(self.rates.python.hash_byte * y.out_polys * ring.poly_size, who=who)
 
-    def clear(self, widths: Widths, shares: int, carrier: Sequence[int]) -> None:
-        """The coordinator and the carrier add up the masked shares and truncate the sum."""
+    def clear(self, widths: Widths, shares: int, told: Sequence[int]) -> None:
+        """The coordinator adds up the masked shares and truncates the sum; so do those who are sent it."""
         rates, y = self._ring(widths.ring), widths.layouts[0]
         entries = y.rows * y.cols
         self.effort.coordinator(rates.share * entries * shares)
         truncating = rates.clear * entries + self.rates.python.step
         self.effort.coordinator(truncating, width=y.rows)
-        self.effort.provider(truncating, width=y.rows, who=carrier)
+        self.effort.provider(truncating, width=y.rows, who=told)
 
     # ---- what everybody does with shares ----
 

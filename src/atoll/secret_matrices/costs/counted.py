@@ -10,10 +10,11 @@ import numpy as np
 
 from atoll.crypto import products as go
 from atoll.crypto.shamir import SHARE_BYTES
+from atoll.secret_matrices.blinds import blind_bytes
 from atoll.secret_matrices.checks import Circle, note_bytes
-from atoll.secret_matrices.costs.costing import Allocation, Costing
+from atoll.secret_matrices.costs.costing import Allocation, Costing, Total
 from atoll.secret_matrices.costs.wires import COORDINATOR, FRAME, TOPIC, Wires
-from atoll.secret_matrices.courses import lefts, to_encrypt
+from atoll.secret_matrices.courses import Left, goes_ahead, lefts, to_encrypt
 from atoll.secret_matrices.machine import (
     EVERY_PRECISION,
     Coefficient,
@@ -49,8 +50,9 @@ class Counted(Wires, Machine):
         self.everybody = frozenset({COORDINATOR, *providers})
         # What providers compare before the next opening: groups of products, and masked totals by carrier.
         self._circles: dict[Circle, None] = {}
-        self._settled: list[tuple[str, int]] = []
-        self._pending: list[tuple[str, int]] = []
+        self._settled: list[Total] = []
+        self._pending: list[Total] = []
+        self._untaken: list[Total] = []
         self._news = False
         self._keys: dict[tuple[Any, Group], list[Allocation]] = {}
         self._opened_numbers = [total, then]  # total variance; tau
@@ -59,22 +61,36 @@ class Counted(Wires, Machine):
 
     def check(self, *, last: bool = False) -> None:
         """Counts the comparison of providers before a decryption share leaves, an opening or a release."""
-        if last and self._pending:
-            self._begin([])
+        due = [total for total in self._pending if last or total.shown]
+        if due:
+            self._settled += due
+            self._pending = [total for total in self._pending if total not in due]
+            self._news = True
         if not self._news:
             return
         self._tell_accounts()
+        self._read_totals()
         self.heard()
 
     def _tell_accounts(self) -> None:
         """Providers send each other their accounts, which carriers need their masked totals for."""
         self._news = False
-        for carrier, depth in self._settled:
-            self.deepen([carrier], depth)
+        for total in self._settled:
+            if not total.shown:
+                self.deepen([total.carrier], total.depth)
+        self._untaken += [total for total in self._settled if total.shown]
         self._settled = []
         most = max(sum(name in circle.group for circle in self._circles) for name in self.providers)
         self._circles = {}
         self.told(most * note_bytes() + TOPIC)
+
+    def _read_totals(self) -> None:
+        """All members of a group read its totals, before they compare."""
+        for total in self._untaken:
+            self.deepen(total.group, total.depth)
+            self._account(total.size, total.group)
+            self.costing.digest(total.size, self._indices(total.group))
+        self._untaken = []
 
     def _begin(self, groups: Sequence[Group]) -> None:
         self._settled, self._pending, self._news = self._settled + self._pending, [], True
@@ -123,23 +139,26 @@ class Counted(Wires, Machine):
             widths_for(len(group), job, precisions=self.precisions)
             for job, group in zip(jobs, groups, strict=True)
         ]
+        ahead = [goes_ahead(*one) for one in zip(jobs, all_widths, groups, strict=True)]
+        made = list(zip(jobs, all_widths, groups, ahead, strict=True))
         self._begin(groups)
-        self._encrypt(jobs, all_widths, groups)
-        sums = []
-        for job, widths, group in zip(jobs, all_widths, groups, strict=True):
-            sums.append(self._multiply(job, widths, group))
+        wanted = self._encrypt([one[:3] for one in made])
+        sums = [self._multiply(*one[:3], ahead=True) for one in made if one[3]]
+        self._assemble(wanted, all_ahead=all(ahead))
+        for job, widths, group, early in made:
+            if not early:
+                sums.append(self._multiply(job, widths, group))
         self._tell_accounts()
-        for widths, group in zip(all_widths, groups, strict=True):
+        if all(ahead):
+            self._take(wanted, all_ahead=True)
+        for _, widths, group, _ in made:
             self._account(widths.layouts[0].out_polys * widths.ring.poly_size, group)
             self.broadcast(widths.layouts[0].out_polys * widths.ring.poly_size, group)
+        self._read_totals()
         self.heard()
         self._reopen(groups)  # for their totals
-        for widths, group in zip(all_widths, groups, strict=True):
-            y = widths.layouts[0]
-            self.costing.refresh(widths, self._indices(group))
-            self._account(widths.ring.residues_size(y.rows * y.cols), group)
-            self.gathered(widths.ring.residues_size(y.rows * y.cols), group)
-            self._send_total(widths, group)
+        for job, widths, group, early in made:
+            self._refresh(job, widths, group, ahead=early)
         del sums  # the coordinator's, in use until here
         return [
             Shared(
@@ -148,55 +167,89 @@ class Counted(Wires, Machine):
                 j.bits,
                 p.clearing.share_words,
                 group | {COORDINATOR},
-                carrier=carrier,
-                carried=depth,
+                carrier=total.carrier,
+                shown=group if total.shown else frozenset({total.carrier}),
+                carried=total.depth,
             )
-            for j, p, group, (carrier, depth) in zip(jobs, all_widths, groups, self._pending, strict=True)
+            for j, p, group, total in zip(jobs, all_widths, groups, self._pending, strict=True)
         ]
 
-    def _send_total(self, widths: Widths, group: Group) -> None:
-        """The masked result, to its carrier, who reads it when it needs it."""
-        y = widths.layouts[0]
-        size, carrier = widths.ring.residues_size(y.rows * y.cols), self._carrier(group)
-        self.messages += 1
-        self.coordinator_bytes += size + FRAME
-        self._pending.append((carrier, self.coordinator_depth + 1))
-        self.costing.clear(widths, len(group), self._indices([carrier]))
+    def _refresh(self, job: Job, widths: Widths, group: Group, *, ahead: bool) -> None:
+        """Masked shares to the coordinator, and the total to who is sent it."""
+        y, ring = widths.layouts[0], widths.ring
+        size, who = ring.residues_size(y.rows * y.cols), self._indices(group)
+        self.costing.refresh(widths, who)
+        if ahead:
+            self._rest_of_product(job, widths, group)
+        self._account(size, group)
+        self.gathered(size + blind_bytes(ring), group)
+        carrier = self._carrier(group)
+        readers = [name for name in self.providers if name in (group if job.ahead else {carrier})]
+        self.messages += len(readers)
+        self.coordinator_bytes += len(readers) * (size + blind_bytes(ring) + FRAME)
+        self._pending.append(Total(group, carrier, job.ahead, self.coordinator_depth + 1, size))
+        self.costing.clear(widths, len(group), self._indices(readers))
+
+    def _rest_of_product(self, job: Job, widths: Widths, group: Group) -> None:
+        """First halves; of the coordinator's part of right sides all make second halves, its carrier both."""
+        ring = widths.ring
+        for (_, right), layout in zip(job.terms, widths.layouts, strict=True):
+            self.costing.multiply(ring, layout, self._indices(right.holders))
+            if right.carrier is None:
+                continue
+            who, key = self._indices(group), ("public right", ring.name, layout)
+            if key not in right.cache:
+                right.cache[key] = self.costing.encode(ring, layout, who)
+            self.costing.multiply(ring, layout, who)
+            self.costing.multiply(ring, layout, self._indices([right.carrier]))
 
     def _needed(self, x: Shared) -> None:
-        """The carrier waits for its masked total, where it multiplies or opens it."""
+        """The carrier waits for the masked total, where it multiplies or opens it."""
         if x.carrier is not None and x.carried is not None:
             self.deepen([x.carrier], x.carried)
 
     def _account(self, size: int, who: Iterable[str]) -> None:
         self.costing.fingerprint(size, self._indices(who))
 
-    def _encrypt(self, jobs: Sequence[Job], all_widths: Sequence[Widths], groups: Sequence[Group]) -> None:
-        made = zip(jobs, all_widths, groups, strict=True)
+    def _encrypt(self, made: Sequence[tuple[Job, Widths, Group]]) -> list[Left]:
         wanted = to_encrypt([left for one in made for left in lefts(*one)])
         for left in wanted:
             left.matrix.cache[left.key] = []  # of those who will read it
             self._circles[Circle(left.group, left.readers)] = None
             self.costing.encrypt(left.ring, left.layout, self._indices(left.group))
             self.gathered(left.layout.left_polys * left.ring.poly_size, left.group)
-        for left in wanted:
-            x, ring, y, group = left.matrix, left.ring, left.layout, left.group
-            size = y.left_polys * ring.poly_size
-            self.costing.assemble(
-                ring, y, len(group), COORDINATOR in x.holders, self._indices([x.carrier or ""])
-            )
-            self.broadcast(size, left.readers)
-            self._needed(x)
-            self._account(size, group)
-            self._account(size, left.readers)
-            self.costing.digest(size, self._indices(left.readers))
             left.sent()
+        return wanted
 
-    def _multiply(self, job: Job, widths: Widths, group: Group) -> Allocation:
-        """Everybody's products, and their sum at the coordinator."""
+    def _assemble(self, wanted: Sequence[Left], *, all_ahead: bool) -> None:
+        """Encrypted matrices, from everybody's parts; where all products go ahead, providers tell their
+        accounts before they read them, and add the coordinator's part themselves if all know it."""
+        for left in wanted:
+            x, ring, y = left.matrix, left.ring, left.layout
+            adds = COORDINATOR in x.holders and not (left.is_shown and all_ahead)
+            self.costing.assemble(ring, y, len(left.group), adds, self._indices([x.carrier or ""]))
+        if not all_ahead:
+            self._take(wanted, all_ahead=False)
+        for left in wanted:
+            if not (left.is_shown and all_ahead):
+                self._needed(left.matrix)
+            self._account(left.layout.left_polys * left.ring.poly_size, left.group)
+
+    def _take(self, wanted: Sequence[Left], *, all_ahead: bool) -> None:
+        for left in wanted:
+            size, who = left.layout.left_polys * left.ring.poly_size, self._indices(left.readers)
+            self.broadcast(size, left.readers)
+            self._account(size, left.readers)
+            self.costing.digest(size, who)
+            if left.is_shown and all_ahead:
+                self.costing.add_public(left.ring, left.layout, who)
+
+    def _multiply(self, job: Job, widths: Widths, group: Group, *, ahead: bool = False) -> Allocation:
+        """Everybody's products (or their second halves, ``ahead``), and their sum at the coordinator."""
         y, ring, plain = widths.layouts[0], widths.ring, job.plain
         for (x, right), left in zip(job.terms, lefts(job, widths, group), strict=True):
-            self._needed(right)
+            if not ahead:
+                self._needed(right)
             who, layout = self._indices(right.holders), left.layout
             readers = x.cache[left.key]
             if not readers:
@@ -212,7 +265,7 @@ class Counted(Wires, Machine):
         if (ring, group) not in self._keys:
             self._keys[ring, group] = self.costing.public_key(ring, self._indices(senders))
         self.costing.randomise(widths, self._indices(senders))
-        size = ring.residues_size(y.rows * y.cols) + y.out_polys * ring.poly_size
+        size = y.out_polys * ring.poly_size + (0 if ahead else ring.residues_size(y.rows * y.cols))
         self._account(size, senders)
         self.gathered(size, senders)
         return self.costing.sum_products(widths, len(senders))
@@ -230,10 +283,11 @@ class Counted(Wires, Machine):
         if constant:
             holders |= {COORDINATOR, str(carrier)}
         depth = max((x.carried for x in matrices if x.carried is not None), default=None)
+        shown = frozenset(self.providers).intersection(*(x.shown for x in matrices if x.carrier is not None))
         public.setdefault("shape", matrices[0].shape)
         public.setdefault("share", matrices[0].share)
-        known = all(x.known for x in matrices)
-        return Shared(holders=holders, carrier=carrier, carried=depth, known=known, **public)
+        public["known"], public["shown"] = all(x.known for x in matrices), shown if carrier else frozenset()
+        return Shared(holders=holders, carrier=carrier, carried=depth, **public)
 
     def combine(
         self,

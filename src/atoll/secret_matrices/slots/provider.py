@@ -70,6 +70,7 @@ class Provider(Party):
         self.session = digest_of(self.digest, "slots", self.set.name, *seeds)
         self._seen = digest_of(self.session, "seen")
         self._answered: set[bytes] = set()
+        self._opened_numbers = 0
         self.secret = await self.net.compute(
             slots.Secret.generate, self.set, self.record("secret key", fresh_seed)
         )
@@ -236,6 +237,11 @@ class Provider(Party):
 
     # ---- refreshes and openings ----
 
+    def _flooding(self, numbers: int) -> int:
+        """Bits, for an opening of so many more numbers."""
+        self._opened_numbers += numbers
+        return steps.flooding_bits(self._opened_numbers)
+
     async def _asked(self, step: int, rows: Matrix, level: int) -> list[Ciphertext]:
         """The rows that parts are made for, as the coordinator sent them or as they are here."""
         if self.verify:
@@ -287,9 +293,9 @@ class Provider(Party):
         self._see("receivers", step, 0, digest_of(key))
         await self._answer("opening", step, xs, self.coordinator)
         await self.check()
-        make = partial(steps.switching_parts, self.secret, (circle.common, key))
+        make = partial(steps.switching_parts, self.secret, (circle.common, key), self._flooding(sum(lengths)))
         all_read = all(str(p) in receivers for p in self.providers)
-        await self._send_all(SwitchingPart, step, make, xs, f"opening {step}", booked=all_read)
+        await self._send_all(SwitchingPart, step, make, xs, f"opening {step}", lengths, booked=all_read)
         if self.me not in receivers:
             return None
         if not (self.verify and all_read):
@@ -316,11 +322,12 @@ class Provider(Party):
         for address in self.providers:
             await self._answer(f"own of {address}", step, asked[address], address)
         await self.check()
-        make = partial(steps.opening_parts, self.secret)
+        bits = self._flooding(self.n_providers * sum(lengths))
+        make = partial(steps.opening_parts, self.secret, bits)
         for other in others:
             name = f"opening {step} {other}"
-            await self._send_all(OwnPart, step, make, asked[other], name, to=other, booked=False)
-        parts = await self.net.compute(make, asked[self.net.me], self._seed(f"opening {step}"))
+            await self._send_all(OwnPart, step, make, asked[other], name, lengths, to=other, booked=False)
+        parts = await self.net.compute(make, asked[self.net.me], self._seed(f"opening {step}"), lengths)
         found = []
         for place, (x, part, length) in enumerate(zip(asked[self.net.me], parts, lengths, strict=True)):
             theirs = [await self._receive(OwnPart, other, step, place) for other in others]

@@ -14,7 +14,18 @@ from atoll.study.address import Address
 from atoll.threads import in_threads
 
 FLOODING_BITS = 14
-"""Noise that a part of an opening brings, over which rounding noise is not to be seen."""
+"""Noise that a part of an opening brings, over which a ciphertext's own is hardly to be seen."""
+FLOODED_NUMBERS = 1 << 15
+"""So many numbers may be opened with that; with each doubling of what was opened so far, a bit more."""
+
+
+def flooding_bits(numbers: int) -> int:
+    """For an opening after which so many numbers are open, under one key.
+
+    Each is an equation for the key. What a single rescaling leaves, of deviation 30 beside the flooding's
+    4,730, tells 2^-15 bits in each, of a key's 26,000; what was computed before may have left more.
+    """
+    return FLOODING_BITS + max(0, -(-numbers // FLOODED_NUMBERS) - 1).bit_length()
 
 
 def written(xs: Sequence[Ciphertext]) -> list[memoryview]:
@@ -40,15 +51,22 @@ def refresh_parts(
 
 
 def switching_parts(
-    secret: Secret, receivers: tuple[bytes, memoryview], xs: Sequence[Ciphertext], seed: bytes
+    secret: Secret,
+    receivers: tuple[bytes, memoryview],
+    bits: int,
+    xs: Sequence[Ciphertext],
+    seed: bytes,
+    lengths: Sequence[int],
 ) -> list[memoryview]:
-    """Decryption shares under the receivers' key."""
-    return secret.switching_parts(xs, *receivers, seed, FLOODING_BITS)
+    """Decryption shares of so many first numbers of rows under the receivers' key."""
+    return secret.switching_parts(xs, lengths, *receivers, seed, bits)
 
 
-def opening_parts(secret: Secret, xs: Sequence[Ciphertext], seed: bytes) -> list[memoryview]:
-    """Decryption shares."""
-    return secret.opening_parts(xs, seed, FLOODING_BITS)
+def opening_parts(
+    secret: Secret, bits: int, xs: Sequence[Ciphertext], seed: bytes, lengths: Sequence[int]
+) -> list[memoryview]:
+    """Decryption shares of so many first numbers of rows."""
+    return secret.opening_parts(xs, lengths, seed, bits)
 
 
 def read(chosen: Set, body: memoryview, level: int, sender: Address) -> Ciphertext:

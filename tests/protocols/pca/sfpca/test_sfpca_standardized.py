@@ -171,7 +171,7 @@ def test_what_is_opened_does_not_depend_on_the_variances(recipe: str) -> None:
     np.testing.assert_allclose(*spectra, rtol=0, atol=1e-12 if recipe == "direct" else 1e-5)
 
 
-@pytest.mark.parametrize(("least", "rounds"), [(None, 140), (1 / 600, 100), (0.05, 80)])
+@pytest.mark.parametrize(("least", "rounds"), [(None, 90), (1 / 600, 75), (0.05, 60)])
 def test_a_stated_least_deviation_takes_fewer_rounds_to_the_same_components(
     least: float | None, rounds: int
 ) -> None:

@@ -63,17 +63,19 @@ class Scales(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """An island's summands of P and m, as whole numbers over 2^FRACTION; of n, and of a one."""
+    """An island's summands of P and m, as whole numbers over 2^FRACTION; of n, and of a one; its factor
+    (:func:`program.own_factor`)."""
 
     products: Integers
     means: Integers
     counts: Integers
+    factor: Integers
 
     def __repr__(self) -> str:
         return f"Moments({len(self.means)} columns)"
 
 
-def own_moments(rows: Matrix, scales: Scales, first: bool) -> Moments:
+def own_moments(rows: Matrix, scales: Scales, first: bool, factor: Integers) -> Moments:
     """Sums over the island's rows; about its own means in doubles, and from there exactly.
 
     ``first``: the one island that adds the ridge, and a one, for all.
@@ -86,7 +88,7 @@ def own_moments(rows: Matrix, scales: Scales, first: bool) -> Moments:
     products = S + ((across + across.T + len(Z) * np.multiply.outer(c, c)) >> FRACTION)
     products = products // scales.n + (scales.lift if first and scales.alpha > 0 else 0)
     counts = np.array([[len(Z) << COUNT_FRACTION], [int(first) << COUNT_FRACTION]], dtype=object)
-    return Moments(products, ((s + len(Z) * c) // scales.n)[:, None], counts)
+    return Moments(products, ((s + len(Z) * c) // scales.n)[:, None], counts, factor)
 
 
 def _grid(values: Matrix) -> Integers:
@@ -110,7 +112,7 @@ async def coefficients(
 ) -> tuple[Shared, Shared | None]:
     """Coefficients and intercept, in the columns' units, to be released."""
     d, wide, h = scales.columns, scales.columns + 1, scales.halvings
-    products, means, _ = (None, None, None) if own is None else own
+    products, means, _, factor = (None, None, None, None) if own is None else own
     P = C = machine.private(None, products, (wide, wide), FRACTION, 2)
     m = machine.private(None, means, (wide, 1), FRACTION, 1)
     if scales.intercept:
@@ -118,7 +120,7 @@ async def coefficients(
         C = machine.combine([(1.0, P), (-1.0, square)], bits=2)
     columns, target, first = slice(0, d), slice(d, wide), slice(0, 1)
     A = machine.combine([(2.0**-h, machine.part(C, columns, columns))], bits=1)
-    w = await solved(machine, A, machine.part(C, columns, target), limit)
+    w = await solved(machine, A, machine.part(C, columns, target), limit, factor)
     intercept = None
     if scales.intercept:
         across = machine.transpose(machine.part(m, columns, first))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from math import ceil, frexp
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from atoll import randomness
 from atoll.data.island import Matrix
 from atoll.errors import DataError
 from atoll.protocols.learning.columns.table import Joint, Part
-from atoll.protocols.learning.encrypted.program import FRACTION, TABLE_FRACTION, Block, Table
+from atoll.protocols.learning.encrypted.program import FRACTION, TABLE_FRACTION, Block, Table, smudge
 
 
 class Lengths(NamedTuple):
@@ -32,6 +33,17 @@ def lengths(part: Part, alpha: float, exponent: int) -> Lengths:
     return Lengths(np.where(squares > 0.0, np.sqrt(squares), 1.0), exponent)
 
 
+def blurred(offset: Matrix, exponent: int, rows: int, limit: int, seed: bytes) -> Matrix:
+    """An island's part of the intercept, with noise of the width that coefficients are released with.
+
+    Coefficients are known as they were released, so an intercept with a double's digits would be an exact
+    relation between the sums of all columns: of a few columns of whole numbers it would say every one.
+    """
+    word = int(randomness.expand_words(seed, 1, "atoll/least-squares/offset")[0])
+    unit = 2.0**exponent / np.sqrt(rows)  # what the target is in a row, at the most
+    return np.asarray(offset + (word / 2**64 - 0.5) * unit * 2.0 ** (smudge(limit) - FRACTION))
+
+
 def exponent_of(y: Matrix) -> int:
     """The smallest power of two above the target's length."""
     length = float(np.sqrt(y @ y))
@@ -41,7 +53,14 @@ def exponent_of(y: Matrix) -> int:
 
 
 def table_of(
-    joint: Joint, owners: tuple[str, ...], leader: int, part: Part, own: Lengths, alpha: float, place: int
+    joint: Joint,
+    owners: tuple[str, ...],
+    leader: int,
+    part: Part,
+    own: Lengths,
+    alpha: float,
+    place: int,
+    factor: Any,
 ) -> Table:
     """The joint table as one island knows it."""
     Z = _whole_numbers(part.X / own.divisors)
@@ -54,7 +73,7 @@ def table_of(
     lift = np.zeros((d, d), dtype=object)
     for j, divisor in enumerate(own.divisors, start):
         lift[j, j] = ceil(alpha / divisor**2 * 2.0**FRACTION)
-    return Table(joint.rows, (*blocks, Block(owners[leader], 1, y)), lift)
+    return Table(joint.rows, (*blocks, Block(owners[leader], 1, y)), lift, factor)
 
 
 def empty_table(joint: Joint, owners: tuple[str, ...], leader: int) -> Table:

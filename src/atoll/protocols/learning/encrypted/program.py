@@ -6,8 +6,13 @@ the next power of two above d, lie in (0, 1].
 
 Inverse: V <- V (2 - A V) from V = 2 - A. After k steps V = (1 - (1 - A)^(2^k)) / A, whatever A is: its
 eigenvalues are below 2^(k+1), which is all that the bounds need, and those of A V are between 0 and 1. An
-eigenvalue of A above 2^-limit is inverted to 2^-90 after limit + 8 steps. Before the last four the trace of
-A V is opened under noise: it is d, but for eigenvalues that are too small. If one is, nothing more is opened.
+eigenvalue of A above 2^-limit is inverted to 2^-90 after limit + 8 steps. Before the last of them it is
+seen whether the trace of A V is d: it is, but for eigenvalues that are too small. If one is, nothing more is
+opened.
+
+What the trace lacks, where it is not d, is a number that says something exact of the joint columns: the
+variance of one of them, if a server tells units in which the others vanish. So it is opened times a secret
+factor: a sum to which every island adds one that it draws, with a logarithm uniform over 20 bits.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from atoll import randomness
 from atoll.errors import RunError
-from atoll.secret_matrices.machine import Job, Machine, Shared
+from atoll.secret_matrices.machine import Job, Machine, Rounds, Shared
 from atoll.secret_matrices.widths import with_one_left
 
 FRACTION = 80
@@ -26,10 +32,13 @@ TABLE_FRACTION = 56
 _PIECE_ROWS = 1 << 14
 _EARLY, _LATE = 4, 4
 """Steps beyond the limit before the trace is opened, and after it."""
-_TRACE_BITS = 12
-"""The trace is opened under noise of about 2^-12 ..."""
+_NOISE_BITS = 9
+"""What the trace lacks, times the factor, is opened under noise of about 2^-9 ..."""
 _SHORT = 2.0**-7
-"""... and may fall short of d by this: four more steps square it four times."""
+"""... and may be this much. The factor is one at least; four more steps square what is lacking four times."""
+FACTOR_BITS = 20
+"""An island's factor is up to 2^20: a number that is blurred so much says hardly two bits of what it was."""
+_FACTOR_FRACTION, _LACKING_FRACTION = 32, 40
 RELEASED_BITS = 44
 """Coefficients are released with noise of at least 2^-44 of their unit."""
 
@@ -52,11 +61,13 @@ class Block(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Everybody's columns, the target last; ``lift`` is what alpha adds to the diagonal, where known."""
+    """Everybody's columns, the target last; ``lift`` is what alpha adds to the diagonal, where known;
+    ``factor`` is the role's own (:func:`own_factor`)."""
 
     rows: int
     blocks: tuple[Block, ...]
     lift: Any = None
+    factor: Any = None
 
     @property
     def columns(self) -> int:
@@ -69,6 +80,13 @@ class Table(NamedTuple):
         return [slice(end - block.width, end) for block, end in zip(self.blocks, ends, strict=True)]
 
 
+def own_factor(seed: bytes) -> Any:
+    """An island's summand of the factor that hides how much a trace lacks: 2^u, with u uniform up to 20."""
+    word = int(randomness.expand_words(seed, 1, "atoll/least-squares/factor")[0])
+    drawn = round(2.0 ** (FACTOR_BITS * (word / 2**64) + _FACTOR_FRACTION))
+    return np.array([[drawn]], dtype=object)
+
+
 async def coefficients(machine: Machine, table: Table, limit: int) -> list[Shared]:
     """Every owner's coefficients, in units of the columns' lengths; each for its owner to be released."""
     d = table.columns
@@ -79,14 +97,14 @@ async def coefficients(machine: Machine, table: Table, limit: int) -> list[Share
     G = machine.part(S, everything, everything)
     A = machine.combine([(2.0**-halvings, G), (2.0**-halvings, lift)], bits=1)
     b = machine.part(S, everything, columns)
-    w = machine.smudged(await solved(machine, A, b, limit), smudge_bits=smudge(limit))
+    w = machine.smudged(await solved(machine, A, b, limit, table.factor), smudge_bits=smudge(limit))
     w = w.times_power_of_two(-halvings)
     return [machine.part(w, place, slice(0, 1)) for place in table.places()[:-1]]
 
 
-async def solved(machine: Machine, A: Shared, b: Shared, limit: int) -> Shared:
+async def solved(machine: Machine, A: Shared, b: Shared, limit: int, factor: Any) -> Shared:
     """A^-1 b, for a matrix with eigenvalues in [0, 1] and a column whose entries are below one."""
-    V, bits = await _inverse(machine, A, limit)
+    V, bits = await _inverse(machine, A, limit, factor)
     # V has no eigenvalue above 2^bits.
     wide = bits + 1 + ceil(log2(A.shape[0] + 1) / 2)
     return await machine.product((V, b), fraction=FRACTION, bits=wide, name="w")
@@ -125,20 +143,33 @@ def _embedded(table: Table, rows: slice) -> Any:
     return values
 
 
-async def _inverse(machine: Machine, A: Shared, limit: int) -> tuple[Shared, int]:
+async def _inverse(machine: Machine, A: Shared, limit: int, factor: Any) -> tuple[Shared, int]:
     """A^-1, and the bits of its largest eigenvalue; refuses a matrix that is too near to a singular one."""
-    V, k, d = machine.combine([(-1.0, A)], identity=2.0, bits=2), 1, A.shape[0]
+    V, k = machine.combine([(-1.0, A)], identity=2.0, bits=2), 1
     for _ in range(limit + _EARLY):
         V, _, k = await _step(machine, A, V, k)
     V, AV, k = await _step(machine, A, V, k)
-    trace = machine.trace(AV, bits=1 + ceil(log2(d + 1)))
+    lacking = machine.beside(_lacking(machine, AV, factor))
+    V, _, k = await _step(machine, A, V, k)
     opened = await machine.opened(
-        trace, smudge_bits=FRACTION - _TRACE_BITS - machine.n_providers.bit_length()
+        await machine.finished(lacking),
+        smudge_bits=_LACKING_FRACTION - _NOISE_BITS - machine.n_providers.bit_length(),
     )
-    _check_settled(d - float(opened[0, 0]), limit)
-    for _ in range(_LATE):
+    _check_settled(float(opened[0, 0]), limit)
+    for _ in range(_LATE - 1):
         V, _, k = await _step(machine, A, V, k)
     return V, k + 1
+
+
+def _lacking(machine: Machine, AV: Shared, own: Any) -> Rounds[Shared]:
+    """What the trace of A V lacks to d, times everybody's factors, added up."""
+    d, more = AV.shape[0], machine.n_providers.bit_length()
+    factor = machine.private(None, own, (1, 1), _FACTOR_FRACTION, FACTOR_BITS + more)
+    wide = 1 + ceil(log2(d + 1))
+    rest = machine.combine([(-1.0, machine.trace(AV, bits=wide))], identity=float(d), bits=wide)
+    job = Job(((factor, rest),), _LACKING_FRACTION, FACTOR_BITS + more + wide, "trace")
+    (product,) = yield [job]
+    return product
 
 
 async def _step(machine: Machine, A: Shared, V: Shared, k: int) -> tuple[Shared, Shared, int]:

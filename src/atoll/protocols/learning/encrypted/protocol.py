@@ -50,6 +50,7 @@ from atoll.protocols.learning.encrypted.program import Table
 from atoll.protocols.learning.rows import encoded
 from atoll.protocols.learning.task import WHOLE
 from atoll.protocols.own import Own
+from atoll.randomness import fresh_seed
 from atoll.secret_matrices import messages as machines
 from atoll.secret_matrices import roles
 from atoll.secret_matrices.costs.counted import Counted, at_once
@@ -57,6 +58,10 @@ from atoll.secret_matrices.machine import Machine, Precision
 from atoll.study.model import Study
 
 MOST_COLUMNS = 512
+_OWN = (
+    "the coefficients of its own columns; one that makes up columns of single rows learns by them what the "
+    "others' columns together say of these rows"
+)
 MOST_CONDITION_BITS = 24
 """As far as it is known how much roundings grow."""
 HIDDEN = (
@@ -104,12 +109,16 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         await booked.settle_exact(net, chosen)
         place, leader = group.index(net.me), group.index(table.leader_of(p, group))
         owners = tuple(str(address) for address in group)
-        joined = prepared.table_of(joint, owners, leader, part, own_lengths, p.weight, place)
+        factor = program.own_factor(record("factor", fresh_seed))
+        joined = prepared.table_of(joint, owners, leader, part, own_lengths, p.weight, place, factor)
         machine = roles.Provider(net, record, study.digest, study.the(SERVER), group)
         found = await _run(machine, joined, p)
         assert found is not None, "every provider receives its own coefficients"
         w = own_lengths.restored(found[:, 0])[None, :]
         offset = np.array([(mean if place == leader else 0.0) - float(w[0] @ centre)])
+        if p.fit_intercept:
+            seed = record("offset", fresh_seed)
+            offset = prepared.blurred(offset, own_lengths.exponent, joint.rows, p.condition_bits, seed)
         await machine.check(last=True)
         if study.receivers("model"):
             sums = _session(net, study, record)
@@ -208,8 +217,9 @@ def _check_shape(joint: Joint, p: EncryptedParameters) -> None:
 
 def under_encryption(opened: str = "") -> list[Disclosure]:
     """What the machine's messages say, with rows or columns split; ``opened``: what they open beside."""
-    decided = (
-        opened + "whether the columns decide the coefficients; if not, about how many are left undecided"
+    decided = opened + (
+        "whether the columns decide the coefficients; if not, also a number that random factors blur, so "
+        "that it says hardly more"
     )
     to_providers = (
         *(machines.SessionSeed, machines.AllKeyParts, machines.EncryptedMatrix),
@@ -235,7 +245,7 @@ def learns(study: Study) -> list[Disclosure]:
     common = ("n_samples", "islands")
     said = [
         Disclosure(PROVIDER, "the columns of all islands, and the number of rows", (Joint,), common),
-        Disclosure(PROVIDER, "the coefficients of its own columns", (machines.ReleasedShare,), ("part",)),
+        Disclosure(PROVIDER, _OWN, (machines.ReleasedShare,), ("part",)),
         Disclosure(SERVER, "each island's column names, and the number of rows", (Held,), common),
         *under_encryption(),
     ]
@@ -272,7 +282,7 @@ def counted(study: Study, at: Circumstances, more: int = 0) -> Expectation:
     del more
     p, group = study.read_parameters(EncryptedParameters), study.who(PROVIDER)
     M, d, rows = len(group), at.columns, at.rows[0] if at.rows else 1 << 14
-    machine = Counted([str(a) for a in group], float(d))
+    machine = Counted([str(a) for a in group], 0.0)
     machine.gathered(20 * d // M)
     machine.broadcast(20 * d)
     compared(machine)
@@ -331,6 +341,7 @@ def check_parameters(p: EncryptedParameters) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted",
+    version=2,
     title="Least squares under encryption, with columns split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

@@ -37,6 +37,7 @@ from atoll.protocols.learning.columns.consent import check_columns
 from atoll.protocols.learning.columns.released import CONSUMER, EVERYONE, PROVIDER, SERVER, CommonRows
 from atoll.protocols.learning.design import INTERCEPT
 from atoll.protocols.learning.encrypted.moments import Scales, coefficients, own_moments, rows_counted
+from atoll.protocols.learning.encrypted.program import own_factor
 from atoll.protocols.learning.encrypted.protocol import (
     MOST_COLUMNS,
     EncryptedParameters,
@@ -108,7 +109,8 @@ async def provider(net: Network, study: Study, own: Own, record: Record) -> Lear
         await compare(net, "the number of rows and the ranges", (common.n, common.exponents), group)
         await sums.close()
         scales = scales_of(p, common)
-        own_sums = await net.compute(lambda: own_moments(table.whole(), scales, net.me == group[0]))
+        factor = own_factor(record("factor", fresh_seed))
+        own_sums = await net.compute(lambda: own_moments(table.whole(), scales, net.me == group[0], factor))
         machine = roles.Provider(net, record, study.digest, server_, group, study.who(CONSUMER))
         found = await run(machine, study, scales, own_sums)
         await machine.check(last=True)
@@ -270,7 +272,7 @@ def counted(study: Study, at: Circumstances, more: int = 0) -> Expectation:
     del more
     p, group, d = study.read_parameters(RowsEncryptedParameters), study.who(PROVIDER), at.columns
     M, n = len(group), max(sum(at.rows), 2 * d + 2) if at.rows else 1 << 14
-    machine = Counted([str(a) for a in group], float(n), then=float(d))
+    machine = Counted([str(a) for a in group], float(n))
     machine.gathered(20 * d)
     machine.broadcast(20 * d)
     compared(machine)
@@ -298,6 +300,14 @@ def _check(study: Study) -> None:
     check_columns(p, study.who(PROVIDER), needs_target=True)
     check_stays(study)
     check_parameters(p)
+    if not secure_sums.chosen(study).wraps:
+        fit = [name for name, method in secure_sums.METHODS.items() if method.wraps]
+        raise StudyError(
+            f"{study.protocol} adds numbers that fill the whole grid, to find the columns' ranges; "
+            f"secure_sum = {study.secure_sum!r} needs room for carries",
+            hint=secure_sums.listed(fit),
+            path=("study", "secure_sum"),
+        )
     if p.y_holder is not None:
         raise StudyError(
             "with rows split, every island has its own rows' target",
@@ -308,7 +318,7 @@ def _check(study: Study) -> None:
 
 PROTOCOL = Protocol(
     name="least-squares-encrypted-rows",
-    version=2,
+    version=3,
     title="Least squares under encryption, with rows split",
     analysis="regression",
     roles={PROVIDER: provider, SERVER: server, CONSUMER: consumer},

@@ -5,6 +5,7 @@
 - :mod:`direct`: rotate the encrypted covariance and open it
 - :mod:`covariance`, :mod:`scaled`, :mod:`rows`, :mod:`vertical`: products with the covariance, as parties
   hold the table
+- :mod:`ahead`: products whose second halves travel ahead
 - :mod:`strict`: power iterations on an encrypted sketch
 - :mod:`deflation`: eigenvectors of a secret matrix; :mod:`verdict`: one bit of a secret number
 - :mod:`unopened`: components of which nothing else is opened, by both

@@ -94,18 +94,18 @@ def column_totals(A: Deviations) -> list[int]:
     return [int(total) for total in totals]
 
 
-async def scatter(machine: Machine, split: Split) -> Shared:
+async def scatter(machine: Machine, split: Split, shown: bool) -> Shared:
     """X^T X / 2^e, exactly, where 2^e is the next power of two above the number of rows."""
     e = ceil(log2(split.rows))
     step = max(1, _BATCH_VALUES // split.columns)
     parts = [
-        machine.hstack(await machine.products(_gram_jobs(machine, split, slice(start, stop), e)))
+        machine.hstack(await machine.products(_gram_jobs(machine, split, slice(start, stop), e, shown)))
         for start, stop in steps(split.rows, step)
     ]
     return added(machine, parts, bits=e + 1).times_power_of_two(-e)
 
 
-def _gram_jobs(machine: Machine, split: Split, rows: slice, e: int) -> list[Job]:
+def _gram_jobs(machine: Machine, split: Split, rows: slice, e: int, shown: bool) -> list[Job]:
     """Everybody's columns, encrypted together, times each owner's own."""
     f, count = split.fraction, rows.stop - rows.start
     # A deviation is below two ranges; squared, no column exceeds the number of rows.
@@ -115,7 +115,7 @@ def _gram_jobs(machine: Machine, split: Split, rows: slice, e: int) -> list[Job]
         machine.private(owner, split.of(owner, rows), (count, width), f, 1, norm)
         for owner, width in zip(split.owners, split.widths, strict=True)
     ]
-    jobs = [Job(((left, right),), 2 * f, e + 1, "covariance") for right in rights]
+    jobs = [Job(((left, right),), 2 * f, e + 1, "covariance", ahead=shown) for right in rights]
     return with_one_left(machine, jobs)
 
 

@@ -43,6 +43,8 @@ class Policy(NamedTuple):
     schedule: str
     opens_sketch: bool = False
     """Whether the sketch is orthonormalised by the spectrum of its Gram matrix, which is opened for it."""
+    ahead: bool = False
+    """Whether second halves of every product may travel ahead (see :class:`Job`), not of polynomials only."""
 
 
 OPENED_SKETCH = "opened-sketch"
@@ -51,7 +53,7 @@ POLICIES = {
     "fast": Policy(2, 40, 24, "fast"),
     "default": Policy(3, 40, 24, "default"),
     "accurate": Policy(4, 50, 28, "accurate"),
-    OPENED_SKETCH: Policy(3, 40, 24, OPENED_SKETCH, opens_sketch=True),
+    OPENED_SKETCH: Policy(3, 40, 24, OPENED_SKETCH, opens_sketch=True, ahead=True),
 }
 
 
@@ -99,12 +101,12 @@ class Covariance(ABC):
 async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covariance:
     """From every party's Gram matrix; opens the total variance."""
     check_moments(inputs.moments, DATA_FRACTION)
-    total = await total_variance(machine, inputs)
+    total = await total_variance(machine, inputs, policy.ahead)
     check_variance(total)
     return gram_covariance(machine, inputs, policy, total)
 
 
-async def total_variance(machine: Machine, inputs: Inputs) -> float:
+async def total_variance(machine: Machine, inputs: Inputs, ahead: bool) -> float:
     """tr C of the rows' covariance with divisor n, in units of the data's range; opened."""
     m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
     f = DATA_FRACTION + e
@@ -113,9 +115,13 @@ async def total_variance(machine: Machine, inputs: Inputs) -> float:
     column = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
     second = None if own is None else np.array([[inputs.n * own.squares]], dtype=object)
     squares = machine.private(None, second, (1, 1), 2 * f, 1 + width)
-    trace = await machine.product(
-        (row, column), plain=squares, fraction=2 * f, bits=1 + width, name="total variance"
-    )
+    options: dict[str, Any] = {"fraction": 2 * f, "bits": 1 + width, "name": "total variance"}
+    if ahead:  # what is only added would not travel
+        first = inputs.providers[0]
+        one = machine.private(first, [[1]] if first in inputs.mine else None, (1, 1), 0, 1)
+        trace = await machine.product((row, column), (squares, one), ahead=True, **options)
+    else:
+        trace = await machine.product((row, column), plain=squares, **options)
     opened = await machine.opened(trace, smudge_bits=2 * f - _TRACE_FRACTION)
     return float(opened[0, 0]) * 4.0**e / inputs.n**2
 
@@ -139,7 +145,8 @@ class GramCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P G - (P u) u^T; only the difference is ever refreshed, for P G alone has no bound."""
-        same = {"fraction": self.policy.sketch_fraction, "cut": self._cut(machine, P)}
+        cut, ahead = self._cut(machine, P), self.policy.ahead
+        same = {"fraction": self.policy.sketch_fraction, "cut": cut, "ahead": ahead}
         bits, below = self.mean_bits + 1, 2.0**-self.low_bits
         Pu = await machine.product((P, self.u_columns), bits=bits, name="P u", **same)
         high, low = machine.part(Pu, slice(None), slice(0, 1)), machine.part(Pu, slice(None), slice(1, 2))

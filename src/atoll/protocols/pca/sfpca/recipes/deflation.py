@@ -55,7 +55,9 @@ async def projectors(machine: Machine, A: Shared, k: int, course: Course, lift: 
         found.append(X)
         purities.append(seen)
         if i + 1 < k:
-            AX = await machine.product((A, with_norm(X, 0)), fraction=FRACTION, bits=1, name="A X")
+            AX = await machine.product(
+                (A, with_norm(X, 0)), fraction=FRACTION, bits=1, name="A X", ahead=True
+            )
             A = machine.combine([(1.0, A), (-1.0, AX)], bits=1)
     return Projectors(machine.hstack(found), purities)
 
@@ -84,7 +86,7 @@ async def isolated(machine: Machine, A: Shared, course: Course) -> tuple[Shared,
 
 async def step(machine: Machine, X: Shared, factors: int) -> tuple[Shared, Shared]:
     """s X^2 + (1 - s p) X, and p."""
-    X2 = await machine.product((X, with_norm(X, 0)), fraction=FRACTION, bits=1, name="X X")
+    X2 = await machine.product((X, with_norm(X, 0)), fraction=FRACTION, bits=1, name="X X", ahead=True)
     p = machine.trace(X2, bits=1)
     q = one_minus(machine, p)
     if not factors:
@@ -99,7 +101,7 @@ async def series(machine: Machine, q: Shared, factors: int) -> tuple[Shared, Sha
     for i in range(factors):
         # q^(2^i) makes its square and, but for the first one, another factor.
         rights = machine.hstack([q, s]) if i else q
-        made = await machine.product((q, rights), fraction=FRACTION, bits=i + 1, name="factors")
+        made = await machine.product((q, rights), fraction=FRACTION, bits=i + 1, name="factors", ahead=True)
         q = replace(machine.part(made, slice(None), slice(0, 1)), bits=1)
         if i:
             s = machine.combine([(1.0, s), (1.0, machine.part(made, slice(None), slice(1, 2)))], bits=i + 2)
@@ -112,7 +114,9 @@ async def scaled(machine: Machine, terms: Sequence[tuple[Shared, Shared]]) -> Sh
     size = shape[0] * shape[1]
     numbers = machine.hstack([number for number, _ in terms])
     rows = machine.vstack([machine.reshaped(X, (1, size)) for _, X in terms])
-    made = await machine.product((numbers, with_norm(rows, 1)), fraction=FRACTION, bits=1, name="scaled")
+    made = await machine.product(
+        (numbers, with_norm(rows, 1)), fraction=FRACTION, bits=1, name="scaled", ahead=True
+    )
     return machine.reshaped(made, shape)
 
 

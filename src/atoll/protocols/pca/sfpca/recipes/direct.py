@@ -91,7 +91,7 @@ async def direct(machine: Machine, inputs: Inputs, k: int) -> Found:
     if inputs.split is None:
         check_moments(inputs.moments, DATA_FRACTION)
     rotations = machine.beside(joint_rotation(machine, inputs, inputs.columns))
-    S, unit = await scatter(machine, inputs)
+    S, unit = await scatter(machine, inputs, shown=inputs.standardize)
     table = None
     if not inputs.standardize:
         total = await _opened_trace(machine, S)
@@ -171,21 +171,22 @@ async def decomposed(machine: Machine, Z: Floats) -> tuple[Floats, Floats]:
     return values, U
 
 
-async def scatter(machine: Machine, inputs: Inputs) -> tuple[Shared, float]:
+async def scatter(machine: Machine, inputs: Inputs, *, shown: bool) -> tuple[Shared, float]:
     """A multiple of the covariance, exactly, with a trace of at most m; and what it is to be multiplied by.
 
+    Where products that go ahead are made of it, all are sent (``shown``) its masked total.
     (n G - u u^T) / 2^2e where parties own rows, 2^e being the next power of two above n.
     """
     m, e, own = inputs.columns, ceil(log2(inputs.n)), inputs.moments
     if inputs.split is not None:
-        return await columns.scatter(machine, inputs.split), 2.0**e / inputs.n
+        return await columns.scatter(machine, inputs.split, shown), 2.0**e / inputs.n
     f = DATA_FRACTION + e
     row = None if own is None else -own.u.reshape(1, m)
     gram = None if own is None else inputs.n * own.G
     u = column_sums(machine, inputs)
     minus_u = machine.private(None, row, (1, m), f, 1)
     G = machine.private(None, gram, (m, m), 2 * f, 1)
-    S = await machine.product((u, minus_u), plain=G, fraction=2 * f, bits=1, name="covariance")
+    S = await machine.product((u, minus_u), plain=G, fraction=2 * f, bits=1, name="covariance", ahead=shown)
     return S, (2.0**e / inputs.n) ** 2
 
 
@@ -198,7 +199,9 @@ def column_sums(machine: Machine, inputs: Inputs, least_fraction: int = 0) -> Sh
     return machine.private(None, column, (m, 1), fraction + more, 1)
 
 
-def joint_rotation(machine: Machine, inputs: Inputs, size: int, use: str = "") -> Rounds[Shared]:
+def joint_rotation(
+    machine: Machine, inputs: Inputs, size: int, use: str = "", *, ahead: bool = False
+) -> Rounds[Shared]:
     """The product of everybody's secret rotation: uniform if one of them is. One for each ``use``."""
     norm = ceil(log2(size) / 2)
     level = []
@@ -210,7 +213,7 @@ def joint_rotation(machine: Machine, inputs: Inputs, size: int, use: str = "") -
         level.append(machine.private(owner, own, (size, size), ROTATION_FRACTION, 1, norm))
     while len(level) > 1:
         pairs = list(zip(level[::2], level[1::2], strict=False))
-        made = yield [Job((pair,), fraction=ROTATION_FRACTION, bits=1, name="rotation") for pair in pairs]
+        made = yield [Job((pair,), ROTATION_FRACTION, 1, "rotation", ahead=ahead) for pair in pairs]
         level = [with_norm(x, norm) for x in made] + level[2 * len(pairs) :]
     return level[0]
 

@@ -66,14 +66,14 @@ class RowCovariance(Covariance):
 
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """(P A^T) A without the means."""
-        F, uses = self.policy.sketch_fraction, self.policy.iterations + 1
+        F, uses, ahead = self.policy.sketch_fraction, self.policy.iterations + 1, self.policy.ahead
         bits = ceil(log2(P.shape[1]) / 2) - self.halvings + 1
-        jobs = [Job(((P, y),), F, bits, "P A^T", right_uses=uses) for y in self.transposed]
+        jobs = [Job(((P, y),), F, bits, "P A^T", right_uses=uses, ahead=ahead) for y in self.transposed]
         made = await machine.products(with_one_left(machine, jobs))
         machine.forget(P)  # its ciphertext is large, and was needed once
         T, minus_means = self._centred(machine, made, bits + 2)
         terms = (*zip(T, self.straight, strict=True), (minus_means, self.sums))
-        job = Job(terms, F, 1, "P C", right_uses=uses)
+        job = Job(terms, F, 1, "P C", right_uses=uses, ahead=ahead)
         return (await machine.products([job]))[0]
 
     def _centred(self, machine: Machine, made: Sequence[Shared], bits: int) -> tuple[list[Shared], Shared]:
@@ -102,7 +102,7 @@ async def covariance(machine: Machine, inputs: Inputs, policy: Policy) -> Covari
         return await scaled_covariance(machine, inputs, policy)
     if not prefers_rows(inputs.sizes, inputs.columns):
         return await gram.covariance(machine, inputs, policy)
-    total = await total_variance(machine, inputs)
+    total = await total_variance(machine, inputs, policy.ahead)
     check_variance(total)
     return row_covariance(machine, inputs, policy, total)
 

@@ -50,12 +50,13 @@ class ScaledCovariance(Covariance):
     async def times(self, machine: Machine, P: Shared) -> Shared:
         """P C: the mean is taken off before anything is refreshed, for P D G alone has no bound."""
         across, fraction, longest = machine.transpose(P), P.fraction + self.reach + 2, P.bits + self.D.bits
-        scaling = Job(((self.D, across),), fraction, longest, "P D", entrywise=True)
+        ahead = self.policy.ahead
+        scaling = Job(((self.D, across),), fraction, longest, "P D", entrywise=True, ahead=ahead)
         cut = cut_for(machine, scaling)  # D is encrypted once for both products of all iterations
         X, b = await machine.products(
             [
                 replace(scaling, cut=cut),
-                Job(((self.w, across),), fraction, longest + ceil(log2(P.shape[1])), "P D u"),
+                Job(((self.w, across),), fraction, longest + ceil(log2(P.shape[1])), "P D u", ahead=ahead),
             ]
         )
         minus_b = machine.combine([(-1.0, machine.transpose(b))], bits=b.bits)
@@ -67,10 +68,10 @@ class ScaledCovariance(Covariance):
             bits=1,
             name="P D S",
             right_uses=uses,
+            ahead=ahead,
         )
-        C = await machine.product(
-            (self.D, machine.transpose(Y)), fraction=P.fraction, bits=1, name="P C", cut=cut, entrywise=True
-        )
+        last = replace(scaling, terms=((self.D, machine.transpose(Y)),), fraction=P.fraction, bits=1, cut=cut)
+        (C,) = await machine.products([replace(last, name="P C")])
         return machine.transpose(C)
 
 
@@ -111,7 +112,7 @@ async def _variances(machine: Machine, inputs: Inputs, u: Shared) -> Shared:
     plain = machine.private(None, squares, (m, 1), 2 * f, 1)
     minus_u = machine.private(None, None if own is None else -own.u.reshape(m, 1), (m, 1), f, 1)
     return await machine.product(
-        (u, minus_u), plain=plain, fraction=2 * f, bits=1, name="variances", entrywise=True
+        (u, minus_u), plain=plain, fraction=2 * f, bits=1, name="variances", entrywise=True, ahead=True
     )
 
 

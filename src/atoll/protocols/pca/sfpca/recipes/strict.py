@@ -2,18 +2,20 @@
 
 Opened: total variance, the rho Ritz values (by one rotation that nobody knows) and, to whom the study
 names, components and offset. rho = k + 24 whatever the data. The policy "opened-sketch" also opens the
-eigenvalues of the sketch's Gram matrix, by a rotation of their own, and takes half of the rounds.
+eigenvalues of the sketch's Gram matrix, by a rotation of their own, and sends second halves of more products
+ahead: it takes three fifths of the rounds.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil, log2, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from atoll.errors import MessageError
+from atoll.protocols.pca.sfpca.recipes.ahead import in_terms, travelling
 from atoll.protocols.pca.sfpca.recipes.certificate import PublicTerms, weighed
 from atoll.protocols.pca.sfpca.recipes.covariance import MEAN_DIGIT, POLICIES, Covariance, Policy
 from atoll.protocols.pca.sfpca.recipes.direct import (
@@ -47,8 +49,10 @@ _STEP_FRACTION = 80
 async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLICIES["default"]) -> Found:
     """Components from the top of a Krylov sketch; refused unless the certificate holds."""
     rho = min(k + OVERSAMPLING, inputs.columns)
-    rotations = machine.beside(joint_rotation(machine, inputs, rho))
-    more = machine.beside(joint_rotation(machine, inputs, rho, "sketch")) if policy.opens_sketch else None
+    rotations = machine.beside(joint_rotation(machine, inputs, rho, ahead=policy.ahead))
+    more = None
+    if policy.opens_sketch:
+        more = machine.beside(joint_rotation(machine, inputs, rho, "sketch", ahead=policy.ahead))
     C = await joint_covariance(machine, inputs, policy)  # Alg 1, l.2
     P = start(machine, inputs, policy, rho)  # Alg 1, l.3
     for _ in range(policy.iterations):
@@ -57,10 +61,12 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
         Q = await orthonormalised(machine, P, policy)
     else:
         Q = await orthonormalised_in_the_open(machine, P, policy, await machine.finished(more))
+    machine.forget(P)  # from here on, what was made of P and Q for products is only in the way
     Y = await C.times(machine, Q)
+    machine.forget(Q)
     H = await machine.finished(rotations)
-    plain, Yu = await grams(machine, Q, Y, None if C.standardised else C.mean(machine))
-    small = await rotated(machine, H, plain)  # Alg 1, l.5
+    plain, Yu = await grams(machine, Q, Y, None if C.standardised else C.mean(machine), policy.ahead)
+    small = await rotated(machine, H, plain, policy.ahead)  # Alg 1, l.5
     opened = await machine.opened_symmetric(small.Z, smudge_bits=smudge_bits(machine, rho))
     theta, U = await decomposed(machine, opened)  # Alg 1, l.6
     public = PublicTerms(
@@ -72,8 +78,9 @@ async def strict(machine: Machine, inputs: Inputs, k: int, policy: Policy = POLI
         C.row_error,
     )
     errors = await weighed(machine, small, theta, U, k, public)
-    top = Top(machine, small.S, theta[:k], U[:, :k])
-    tau, LN, *parts = await machine.products([errors.job, top.step_job(), *top.jobs(H, Y, Yu)])
+    top = Top(machine, small.S, theta[:k], U[:, :k], policy.ahead)
+    jobs = [errors.job, top.step_job(), *top.jobs(H, Y, Yu)]
+    tau, LN, *parts = await machine.products(travelling(jobs, policy.ahead))
     certificate = await errors.opened(machine, tau)
     certificate.check()
     V = await top.orthonormal(machine.hstack(parts), LN)  # Alg 1, l.7
@@ -112,17 +119,18 @@ def start(machine: Machine, inputs: Inputs, policy: Policy, rho: int) -> Shared:
     return machine.private(None, own, shape, policy.sketch_fraction, 1)
 
 
-def gram(machine: Machine, left: Shared, right: Shared) -> Job:
+def gram(machine: Machine, left: Shared, right: Shared, *, ahead: bool = False) -> Job:
     """left right^T with all its digits."""
     norm = ceil(log2(right.shape[0]) / 2) + 1
     transposed = with_norm(machine.transpose(right), norm)
-    return Job(((left, transposed),), left.fraction + right.fraction, 1, "Gram matrix")
+    return Job(((left, transposed),), left.fraction + right.fraction, 1, "Gram matrix", ahead=ahead)
 
 
 async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared:
     """Q = M^(-1/2) P with M = P P^T, by the policy's schedule."""
     steps = schedule(policy.schedule).steps
-    (whole,) = await machine.products([gram(machine, P, P)])
+    # All are sent its total: the polynomials that it goes into go ahead.
+    (whole,) = await machine.products([gram(machine, P, P, ahead=True)])
     M = at_fraction(machine, whole, SMALL_FRACTION, bits=1)
     W: Shared | None = None
     grown = 0
@@ -130,7 +138,7 @@ async def orthonormalised(machine: Machine, P: Shared, policy: Policy) -> Shared
         A, MA = await evaluate(Basis(machine, M, SMALL_FRACTION), [step, times_m(step)])
         rights = [MA] if W is None else [MA, W]
         size = MA.shape[1]
-        job = Job(((A, machine.hstack(rights)),), SMALL_FRACTION, STEP_BITS, "M and W")
+        job = Job(((A, machine.hstack(rights)),), SMALL_FRACTION, STEP_BITS, "M and W", ahead=True)
         (out,) = await machine.products([job])
         M = machine.part(out, slice(None), slice(0, size))
         W = A if W is None else machine.part(out, slice(None), slice(size, 2 * size))
@@ -157,20 +165,25 @@ async def orthonormalised_in_the_open(machine: Machine, P: Shared, policy: Polic
     orthonormal; those of singular values below the policy's range stay too short.
     """
     rho = P.shape[0]
-    (whole,) = await machine.products([gram(machine, P, P)])
+    rotating: dict[str, Any] = {"fraction": ROTATION_FRACTION, "bits": 1, "ahead": policy.ahead}
+    (whole,) = await machine.products([in_terms(machine, gram(machine, P, P, ahead=policy.ahead))])
     M = with_norm(at_fraction(machine, whole, SMALL_FRACTION, bits=1), 0)
-    HM = await machine.product((H, M), fraction=ROTATION_FRACTION, bits=1, name="H M")
-    Z = await machine.product((HM, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="H M H^T")
+    HM = await machine.product((H, M), name="H M", **rotating)
+    Z = await machine.product((HM, machine.transpose(H)), name="H M H^T", **rotating)
     noise = smudge_bits(machine, rho)
     opened = await machine.opened_symmetric(Z, smudge_bits=noise)
     weights = await stretched(machine, opened, least_square(machine.n_providers, rho, noise))
     W = machine.times_public(weights, H, fraction=_STEP_FRACTION, bits=_STRETCH_BITS)
     right = with_norm(P, ceil(log2(rho) / 2) + 1)
-    WP = await machine.product((W, right), fraction=P.fraction + 10, bits=1, name="W P")
-    (again,) = await machine.products([gram(machine, WP, WP)])
+    stretching = Job(((W, right),), P.fraction + 10, 1, "W P", ahead=policy.ahead)
+    (WP,) = await machine.products([in_terms(machine, stretching)])
+    (again,) = await machine.products([in_terms(machine, gram(machine, WP, WP, ahead=policy.ahead))])
     basis = Basis(machine, at_fraction(machine, again, SMALL_FRACTION, bits=1), SMALL_FRACTION)
     (A,) = await evaluate(basis, [schedule(policy.schedule).steps[-1]])
-    return await machine.product((A, WP), fraction=P.fraction, bits=1, name="Q")
+    (Q,) = await machine.products(
+        [in_terms(machine, Job(((A, WP),), P.fraction, 1, "Q", ahead=policy.ahead))]
+    )
+    return Q
 
 
 def least_square(n_providers: int, rho: int, noise_bits: int) -> float:
@@ -213,7 +226,9 @@ class Small(NamedTuple):
     N: Shared
 
 
-async def grams(machine: Machine, Q: Shared, Y: Shared, mean: Shared | None) -> tuple[Small, Shared | None]:
+async def grams(
+    machine: Machine, Q: Shared, Y: Shared, mean: Shared | None, ahead: bool
+) -> tuple[Small, Shared | None]:
     """Y Q^T, Y Y^T and Q Q^T in one product; beside it Y times the mean, if there is one."""
     rho = Q.shape[0]
     first, second = slice(0, rho), slice(rho, 2 * rho)
@@ -223,7 +238,7 @@ async def grams(machine: Machine, Q: Shared, Y: Shared, mean: Shared | None) -> 
         # Rows of Q and Y are no longer than two; entries of the mean's digits are below 2^bits.
         bits = 1 + mean.bits + ceil(log2(mean.shape[0]) / 2)
         jobs.append(Job(((QY, mean),), jobs[0].fraction, bits, "Y u"))
-    both, *digits = await machine.products(with_one_left(machine, jobs))
+    both, *digits = await machine.products(travelling(with_one_left(machine, jobs), ahead))
     blocks = [
         machine.part(both, rows, cols) for rows, cols in ((second, first), (second, second), (first, first))
     ]
@@ -234,18 +249,15 @@ async def grams(machine: Machine, Q: Shared, Y: Shared, mean: Shared | None) -> 
     return small, machine.combine([(1.0, high), (2.0**-MEAN_DIGIT, low)], bits=digits[0].bits)
 
 
-async def rotated(machine: Machine, H: Shared, small: Small) -> Small:
+async def rotated(machine: Machine, H: Shared, small: Small, ahead: bool) -> Small:
     """H X H^T for each X."""
     rho = H.shape[0]
-    left = await machine.product(
-        (H, machine.hstack(list(small))), fraction=ROTATION_FRACTION, bits=1, name="H X"
-    )
+    options: dict[str, Any] = {"fraction": ROTATION_FRACTION, "bits": 1, "ahead": ahead}
+    left = await machine.product((H, machine.hstack(list(small))), name="H X", **options)
     stacked = machine.vstack(
         [machine.part(left, slice(None), slice(i * rho, (i + 1) * rho)) for i in range(3)]
     )
-    out = await machine.product(
-        (stacked, machine.transpose(H)), fraction=ROTATION_FRACTION, bits=1, name="H X H^T"
-    )
+    out = await machine.product((stacked, machine.transpose(H)), name="H X H^T", **options)
     return Small(*(machine.part(out, slice(i * rho, (i + 1) * rho), slice(None)) for i in range(3)))
 
 
@@ -259,9 +271,9 @@ class Top:
     V V^T exceeds 1 / theta_k, nor one of V its root.
     """
 
-    def __init__(self, machine: Machine, S: Shared, theta: Floats, U: Floats) -> None:
+    def __init__(self, machine: Machine, S: Shared, theta: Floats, U: Floats, ahead: bool) -> None:
         k = len(theta)
-        self.machine = machine
+        self.machine, self.ahead = machine, ahead
         self.bits = 1 + max(0, ceil(-log2(theta[-1])))
         self.weights = U.T / theta[:, None]
         self.order = np.tril(np.ones((k, k)), -1) + np.eye(k) / 2
@@ -294,17 +306,15 @@ class Top:
         half = machine.combine([(1.0, self.N), (1.0, LN)], bits=1)  # (1 + L) V V^T
         wide = 1 + _mean_bits(V.shape[1])
         L, right = replace(self.L, bits=1), with_norm(replace(V, bits=wide), norm + wide)
-        LV, rest = await machine.products(
-            [
-                Job(((L, right),), _RESULT_FRACTION, wide, "L V"),
-                Job(((half, with_norm(machine.transpose(L), norm)),), _STEP_FRACTION, 1, "V V^T"),
-            ]
-        )
+        jobs = [
+            Job(((L, right),), _RESULT_FRACTION, wide, "L V"),
+            Job(((half, with_norm(machine.transpose(L), norm)),), _STEP_FRACTION, 1, "V V^T"),
+        ]
+        LV, rest = await machine.products(travelling(jobs, self.ahead))
         V = machine.combine([(1.0, V), (1.0, LV)], bits=wide)
         L = self._step(machine.combine([(1.0, half), (1.0, rest)], bits=1), 1)
-        LV = await machine.product(
-            (L, with_norm(V, norm + wide)), fraction=_RESULT_FRACTION, bits=wide, name="L V"
-        )
+        again = Job(((L, with_norm(V, norm + wide)),), _RESULT_FRACTION, wide, "L V", ahead=self.ahead)
+        (LV,) = await machine.products([again])
         return machine.combine([(1.0, V), (1.0, LV)], bits=wide)
 
 

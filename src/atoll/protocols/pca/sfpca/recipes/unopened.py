@@ -110,13 +110,10 @@ async def unopened(machine: Machine, inputs: Inputs, k: int, effort: Effort) -> 
         a = await _taken_out(machine, inputs, found, k)
         made = await _of_sketch(machine, C, await _times(machine, a, Y, C.policy), found, effort.course)
     # Rows over their lengths; no length is overestimated.
-    W = await machine.product(
-        (made.roots, made.vectors), fraction=_RESULT_FRACTION, bits=1, name="components", entrywise=True
-    )
+    ahead = {"fraction": _RESULT_FRACTION, "ahead": True}
+    W = await machine.product((made.roots, made.vectors), bits=1, name="components", entrywise=True, **ahead)
     bits = 1 + ceil(log2(inputs.columns) / 2)
-    offset = await machine.product(
-        (W, column_sums(machine, inputs)), fraction=_RESULT_FRACTION, bits=bits, name="offset"
-    )
+    offset = await machine.product((W, column_sums(machine, inputs)), bits=bits, name="offset", **ahead)
     if not await passes(machine, await _evidence(machine, made, found, effort.course)):
         raise CertificateRefused(
             "the components cannot be vouched for; nothing else is known, because nothing else was opened",
@@ -128,7 +125,7 @@ async def unopened(machine: Machine, inputs: Inputs, k: int, effort: Effort) -> 
 async def _whole(machine: Machine, inputs: Inputs) -> Shared:
     """The covariance over the most that its trace can be."""
     check_moments(inputs.moments, DATA_FRACTION)
-    S, unit = await scatter(machine, inputs)
+    S, unit = await scatter(machine, inputs, shown=True)
     return machine.combine([(unit / (inputs.most_variance * (1 + 2.0**-20)), S)], fraction=FRACTION, bits=1)
 
 
@@ -149,7 +146,7 @@ async def _sketched(machine: Machine, inputs: Inputs, C: Covariance, k: int) -> 
     Q = await orthonormalised(machine, P, C.policy)
     Y = await C.times(machine, Q)
     across = with_norm(machine.transpose(Q), ceil(log2(rho) / 2) + 1)
-    A = await machine.product((Y, across), fraction=FRACTION, bits=1, name="Q C Q^T")
+    A = await machine.product((Y, across), fraction=FRACTION, bits=1, name="Q C Q^T", ahead=True)
     # Gram matrices are rounded entry by entry, by every party; rows are not, but their products are.
     lift = max(machine.n_providers * inputs.columns * 2.0 ** -(C.digits + 1), 2.0**-30)
     if rho * lift > _ROOM:
@@ -170,14 +167,14 @@ async def _taken_out(machine: Machine, inputs: Inputs, found: Projectors, k: int
     g = machine.private(None, own, (1, size), _GAUSSIAN_FRACTION, 1)
     right = with_norm(found.X, ceil(log2(k) / 2))
     return machine.reshaped(
-        await machine.product((g, right), fraction=FRACTION, bits=1, name="g X"), (k, size)
+        await machine.product((g, right), fraction=FRACTION, bits=1, name="g X", ahead=True), (k, size)
     )
 
 
 async def _times(machine: Machine, a: Shared, Y: Shared, policy: Policy) -> Shared:
     """a Y: rows of Y are no longer than one, together than sqrt(rho)."""
     right = with_norm(Y, ceil(log2(Y.shape[0]) / 2))
-    return await machine.product((a, right), fraction=policy.sketch_fraction, bits=1, name="a Y")
+    return await machine.product((a, right), fraction=policy.sketch_fraction, bits=1, name="a Y", ahead=True)
 
 
 async def _of_matrix(machine: Machine, a: Shared) -> Rows:
@@ -206,11 +203,13 @@ async def _of_sketch(machine: Machine, C: Covariance, b: Shared, found: Projecto
 async def _gram(machine: Machine, x: Shared) -> Shared:
     """All rows times all rows; none is longer than one."""
     right = with_norm(machine.transpose(x), ceil(log2(x.shape[0]) / 2))
-    return await machine.product((x, right), fraction=_COSINE_FRACTION, bits=1, name="lengths")
+    return await machine.product((x, right), fraction=_COSINE_FRACTION, bits=1, name="lengths", ahead=True)
 
 
 async def _entries(machine: Machine, x: Shared, y: Shared, fraction: int) -> Shared:
-    return await machine.product((x, y), fraction=fraction, bits=1, name="cosines", entrywise=True)
+    return await machine.product(
+        (x, y), fraction=fraction, bits=1, name="cosines", entrywise=True, ahead=True
+    )
 
 
 async def _errors(machine: Machine, errors: Shared, found: Projectors, course: Course) -> Shared:
@@ -224,7 +223,7 @@ async def _errors(machine: Machine, errors: Shared, found: Projectors, course: C
         whole = -sum(coefficient for coefficient, _ in terms)
         weights.append(machine.combine(terms, identity=whole, bits=1))
     row = machine.hstack(weights)
-    return await machine.product((row, errors), fraction=FRACTION, bits=1, name="errors")
+    return await machine.product((row, errors), fraction=FRACTION, bits=1, name="errors", ahead=True)
 
 
 def error_bits(k: int, course: Course) -> int:
@@ -238,8 +237,8 @@ async def _evidence(machine: Machine, made: Rows, found: Projectors, course: Cou
     if made.errors is not None:
         x = one_minus(machine, made.errors)
         x = await powered(machine, x, error_bits(len(found.purities), course) + _ERROR - _LONG)
-        lengths = await machine.product((x, lengths), fraction=FRACTION, bits=1, name="evidence")
+        lengths = await machine.product((x, lengths), fraction=FRACTION, bits=1, name="evidence", ahead=True)
     pure = await product_of(machine, machine.vstack([seen[-1] for seen in found.purities]))
     x = await powered(machine, lengths, _LONG - _PURE)
-    x = await machine.product((x, pure), fraction=FRACTION, bits=1, name="evidence")
+    x = await machine.product((x, pure), fraction=FRACTION, bits=1, name="evidence", ahead=True)
     return await powered(machine, x, _PURE)

@@ -35,7 +35,7 @@ async def product_of(machine: Machine, column: Shared) -> Shared:
             for rows in (slice(0, half), slice(half, 2 * half), slice(2 * half, size))
         )
         made = await machine.product(
-            (first, second), fraction=column.fraction, bits=1, name="evidence", entrywise=True
+            (first, second), fraction=column.fraction, bits=1, name="evidence", entrywise=True, ahead=True
         )
         column = machine.vstack([made, rest]) if size % 2 else made
     return column
@@ -44,7 +44,7 @@ async def product_of(machine: Machine, column: Shared) -> Shared:
 async def powered(machine: Machine, x: Shared, squarings: int) -> Shared:
     """x^(2^squarings) of a number in [0, 1]."""
     for _ in range(squarings):
-        x = await machine.product((x, x), fraction=FRACTION, bits=1, name="evidence")
+        x = await machine.product((x, x), fraction=FRACTION, bits=1, name="evidence", ahead=True)
     return x
 
 
@@ -52,11 +52,11 @@ async def passes(machine: Machine, x: Shared) -> bool:
     """Whether a secret number in [0, 1] is above the threshold; opens that bit."""
     digits = grid_digits(machine.n_providers)
     one = machine.plus_public(machine.combine([(0.0, x)], bits=0), np.ones((1, 1)))
-    coarse = await machine.product((x, one), fraction=digits, bits=1, name="grid")
+    coarse = await machine.product((x, one), fraction=digits, bits=1, name="grid", ahead=True)
     x = machine.combine([(_ROOM, coarse)], identity=offset(digits), fraction=FRACTION, bits=1)
     for turn in range(turns(digits)):
         y = one_minus(machine, x) if turn % 2 else x
-        y = await machine.product((y, y), fraction=FRACTION, bits=1, name="verdict")
+        y = await machine.product((y, y), fraction=FRACTION, bits=1, name="verdict", ahead=True)
         x = one_minus(machine, y) if turn % 2 else y
     opened = await machine.opened(x, smudge_bits=FRACTION - _NOISE)
     return bool(opened[0, 0] > 0.5)

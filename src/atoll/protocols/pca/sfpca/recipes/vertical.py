@@ -66,8 +66,8 @@ class ColumnCovariance(Covariance):
         return added(machine, parts, bits=1)
 
     def _jobs(self, machine: Machine, terms: Sequence[_Terms], name: str, uses: int) -> list[Job]:
-        F = self.policy.sketch_fraction
-        jobs = [Job(tuple(pairs), F, 1, name, right_uses=uses) for pairs in terms]
+        F, ahead = self.policy.sketch_fraction, self.policy.ahead
+        jobs = [Job(tuple(pairs), F, 1, name, right_uses=uses, ahead=ahead) for pairs in terms]
         return with_one_left(machine, jobs)
 
 

@@ -107,7 +107,8 @@ def test_messages_and_rounds_are_those_that_review_predicts(ran: Ran) -> None:
     study, protocol, transcript = ran.example.study, ran.protocol, ran.outcome.transcript
     if protocol.expect is None:
         pytest.skip("predicts nothing")
-    n_columns = 5 if protocol.name == "sum" else len(study.parameters.get("columns") or range(4))
+    five = protocol.name in ("sum", "sfpca-paper")
+    n_columns = 5 if five else len(study.parameters.get("columns") or range(4))
     expected = protocol.expect(study, n_columns)
     if protocol.forecast is not None:  # where rows matter too
         rows = tuple(island.n_rows for island in ran.example.islands.values())

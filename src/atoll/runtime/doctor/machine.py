@@ -85,7 +85,7 @@ def calibration() -> Iterator[Finding]:
     except AtollError:
         yield Finding(name, "note", "nothing can be measured without the core library", _BUILD)
     else:
-        measured = rates.file().is_file() and table.origin == rates.Rates.__struct_defaults__[-1]
+        measured = rates.file().is_file() and table.origin == rates.MEASURED
         said = (
             "forecasts of time use this machine's own speed" if measured else f"forecasts use {table.origin}"
         )

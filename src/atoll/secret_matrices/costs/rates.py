@@ -107,6 +107,9 @@ class PythonRates(msgspec.Struct, frozen=True):
     """A provider's keys, and reading the collective ones."""
 
 
+MEASURED = "measured on this machine"
+
+
 class Rates(msgspec.Struct, frozen=True):
     """A machine, as the planner sees it."""
 
@@ -115,7 +118,7 @@ class Rates(msgspec.Struct, frozen=True):
     """The vector path of the Go library (see go/vector)."""
     rings: dict[str, RingRates]
     python: PythonRates
-    origin: str = "measured on this machine"
+    origin: str = MEASURED
     slots: SlotRates | None = None
     """Of vectors in slots; None in a table that says nothing of them."""
 

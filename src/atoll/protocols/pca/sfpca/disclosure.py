@@ -47,7 +47,7 @@ def learns(study: Study) -> list[Disclosure]:
     p = study.read_parameters(SFPCAParameters)
     said = [
         *_columns(study),
-        *set_up(),
+        *set_up(ahead=_ahead(p)),
         *(_range(study, p) if p.epsilon is None else _centre(study)),
     ]
     for role in (PROVIDER, COORDINATOR):
@@ -81,7 +81,12 @@ def _columns(study: Study) -> list[Disclosure]:
     return [Disclosure(PROVIDER, "the agreed column names", (handshake.AgreedColumns,), ("columns",)), own]
 
 
-def set_up() -> list[Disclosure]:
+def _ahead(p: SFPCAParameters) -> bool:
+    """Whether second halves of products travel ahead; with ``auto``, tables of many columns send them too."""
+    return p.standardize or p.hides_spectrum or p.recipe not in ("auto", "direct")
+
+
+def set_up(*, ahead: bool = False) -> list[Disclosure]:
     """What row counts, keys and products show."""
     hidden = (
         "encrypted numbers and parts of keys, which say nothing as long as one provider keeps its part of "
@@ -116,6 +121,7 @@ def set_up() -> list[Disclosure]:
                 machine.KeyParts,
                 machine.EncryptedShare,
                 machine.ProductPart,
+                *((machine.SecondPart,) if ahead else ()),
                 machine.MaskedShare,
             ),
         ),
